@@ -1,0 +1,1 @@
+"""Tabular data: schemas, system columns, slices and their logical hash."""
