@@ -41,3 +41,22 @@ class TextValue:
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(cls.JSON_SCHEMA)
+
+
+class BinaryTextValue(TextValue):
+    """A text value that blocks carry as bytes."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the binary form, or raise MalformedBytesError."""
+        raise NotImplementedError
+
+    def to_bytes(self) -> bytes:
+        """The binary form."""
+        raise NotImplementedError
+
+    @classmethod
+    def _validate(cls, value: object) -> Self:
+        return cls.from_bytes(value) if isinstance(value, bytes) else super()._validate(value)

@@ -7,7 +7,7 @@ from typing import Self
 
 from odf_common.errors import InvalidTextError, MalformedBytesError
 from odf_common.identity import multibase
-from odf_common.text_value import TextValue
+from odf_common.text_value import BinaryTextValue
 
 PUBLIC_KEY_SIZE = 32  # bytes
 
@@ -16,7 +16,7 @@ _DID_KEY = "did:key:"
 
 
 @dataclass(frozen=True, slots=True)
-class Did(TextValue):
+class Did(BinaryTextValue):
     """An Ed25519 public key. Binary form: `ed 01` and the key, 34 bytes. Text: `did:odf:` and base16 of those."""
 
     public_key: bytes

@@ -9,7 +9,7 @@ from typing import Self
 
 from odf_common.errors import InvalidTextError, MalformedBytesError
 from odf_common.identity import multibase
-from odf_common.text_value import TextValue
+from odf_common.text_value import BinaryTextValue
 
 SHA2_256 = 0x12
 SHA3_256 = 0x16
@@ -29,7 +29,7 @@ _PREFIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Multihash(TextValue):
+class Multihash(BinaryTextValue):
     """A self-describing hash. Text form: base16 multibase, `f1620…`."""
 
     code: int

@@ -1,0 +1,1 @@
+"""FlatBuffers bytes of metadata: written as the reference does, read without trusting them."""

@@ -1,0 +1,196 @@
+"""Bytes → metadata blocks, from anyone: every offset is checked, depth and amount of work are bounded.
+
+Received bytes are the truth. They are kept and hashed as they are; the model beside them is what we understand of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from odf_common.errors import MalformedBytesError
+from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.metadata.events import UnknownEvent
+from odf_common.metadata.manifests import MetadataBlock
+from odf_common.timestamp import Timestamp
+from odf_common.wire._generated.layout import ENUMS, UNIONS
+from odf_common.wire.layout import Slot
+from odf_common.wire.plan import ENUM_MODELS, PLANS
+from odf_common.wire.reader import BufferReader, Table
+from odf_common.wire.versions import MAX_VERSION, METADATA_BLOCK_CODE, MIN_VERSION
+
+MAX_BLOCK_SIZE = 16 * 1024 * 1024  # bytes
+
+
+class ObsoleteVersionError(MalformedBytesError):
+    """The manifest is older than any that is still read."""
+
+
+class UnsupportedVersionError(MalformedBytesError):
+    """The manifest is newer than any that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBlock:
+    """A block as its bytes, and what we understand of them."""
+
+    data: bytes
+    manifest_version: int
+    block: MetadataBlock
+    unknown: tuple[str, ...] = ()
+    """What of the bytes the model does not show: fields and events of later versions."""
+
+    @property
+    def hash(self) -> Multihash:
+        """The block's address: the hash of the exact bytes."""
+        return sha3_256(self.data)
+
+
+class _UnknownMemberError(Exception):
+    """A union member or enum value of a later version: the event around it is not understood."""
+
+
+def decode_block(data: bytes) -> EncodedBlock:
+    """Decode a block file. MalformedBytesError, or a subclass for versions that are not read."""
+    if len(data) > MAX_BLOCK_SIZE:
+        raise MalformedBytesError(f"a block of {len(data)} bytes is larger than the {MAX_BLOCK_SIZE} that are read")
+    version, content = _open_envelope(data)
+    decoder = _Decoder(BufferReader(content))
+    block = decoder.block()
+    return EncodedBlock(data, version, block, tuple(decoder.unknown))
+
+
+def check_envelope(data: bytes) -> int:
+    """The manifest version of a block file, without decoding what is inside."""
+    return _open_envelope(data)[0]
+
+
+def prev_block_hash(data: bytes) -> Multihash | None:
+    """The hash of the previous block, without decoding the event: enough to walk a chain back."""
+    root = BufferReader(_open_envelope(data)[1]).root()
+    link = root.bytes(1)
+    return None if link is None else Multihash.from_bytes(link)
+
+
+def _open_envelope(data: bytes) -> tuple[int, bytes]:
+    manifest = BufferReader(data).root()
+    kind, version = manifest.scalar(0, "long"), manifest.scalar(1, "int")
+    if kind != METADATA_BLOCK_CODE:
+        raise MalformedBytesError(
+            f"not a metadata block: the manifest's kind is {kind:#x}, not {METADATA_BLOCK_CODE:#x}"
+        )
+    if version < MIN_VERSION:
+        raise ObsoleteVersionError(
+            f"Obsolete version: manifest has version {version} while minimum supported version is {MIN_VERSION}"
+        )
+    if version > MAX_VERSION:
+        raise UnsupportedVersionError(
+            f"Unsupported version: manifest has version {version} while maximum supported version is {MAX_VERSION}"
+        )
+    content = manifest.bytes(2)
+    if content is None:
+        raise MalformedBytesError("not a metadata block: the manifest has no content")
+    return version, content
+
+
+class _Decoder:
+    """Turns tables into models, noting on the way what it does not know."""
+
+    def __init__(self, reader: BufferReader) -> None:
+        self._reader = reader
+        self.unknown: list[str] = []
+
+    def block(self) -> MetadataBlock:
+        root = self._reader.root()
+        plan = PLANS["MetadataBlock"]
+        *head, event_plan = plan.slots
+        fields = {p.attribute: item for p in head if (item := self._item(root, p.slot, plan.name)) is not None}
+        self._note_unknown_slots(root, plan.name, plan.width)
+        fields["event"] = self._event(root, event_plan.slot)
+        block: MetadataBlock = self._build(plan.name, plan.model, fields)
+        return block
+
+    def _event(self, root: Table, slot: Slot) -> Any:
+        try:
+            return self._item(root, slot, "MetadataBlock")
+        except _UnknownMemberError as unknown:
+            self.unknown.append(str(unknown))
+            return UnknownEvent(type_code=root.scalar(slot.index, "ubyte"))
+
+    def _table(self, name: str, table: Table) -> Any:
+        plan = PLANS[name]
+        fields = {p.attribute: item for p in plan.slots if (item := self._item(table, p.slot, name)) is not None}
+        self._note_unknown_slots(table, name, plan.width)
+        if plan.transparent:
+            return fields.get(plan.slots[0].attribute)
+        return self._build(name, plan.model, fields)
+
+    def _note_unknown_slots(self, table: Table, name: str, width: int) -> None:
+        self.unknown.extend(f"{name}: unknown field in slot {index}" for index in table.present_beyond(width))
+
+    def _build(self, name: str, model: Any, fields: dict[str, Any]) -> Any:
+        try:
+            return model(**fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in (name, *first["loc"]))
+            raise MalformedBytesError(f"{place}: {first['msg']}") from error
+        except ValueError as error:
+            raise MalformedBytesError(f"{name}: {error}") from error
+
+    def _item(self, table: Table, slot: Slot, owner: str) -> Any:
+        """The value of a slot, None where it is absent."""
+        if slot.vector:
+            return self._vector(table, slot)
+        match slot.kind:
+            case "string":
+                return table.string(slot.index)
+            case "bytes":
+                return table.bytes(slot.index)
+            case "table":
+                child = table.table(slot.index)
+                return None if child is None else self._table(slot.of, child)
+            case "union":
+                return self._union(table, slot, owner)
+            case "timestamp":
+                parts = table.timestamp(slot.index)
+                return None if parts is None else Timestamp.from_ordinal(*parts)
+            case "enum":
+                return self._enum(table, slot, owner)
+            case _:
+                return (
+                    table.optional_scalar(slot.index, slot.kind)
+                    if slot.optional
+                    else table.scalar(slot.index, slot.kind)
+                )
+
+    def _vector(self, table: Table, slot: Slot) -> tuple[Any, ...] | None:
+        if slot.kind == "string":
+            return table.strings(slot.index)
+        children = table.tables(slot.index)
+        return None if children is None else tuple(self._table(slot.of, child) for child in children)
+
+    def _union(self, table: Table, slot: Slot, owner: str) -> Any:
+        number = table.scalar(slot.index, "ubyte")
+        child = table.table(slot.index + 1)
+        if number == 0 and child is None:
+            return None
+        members = UNIONS[slot.of]
+        if number > len(members):
+            raise _UnknownMemberError(f"{owner}.{slot.name}: unknown {slot.of} {number}")
+        if number == 0 or child is None:
+            raise MalformedBytesError(f"{owner}.{slot.name}: a union needs both its type and its value")
+        return self._table(members[number - 1], child)
+
+    def _enum(self, table: Table, slot: Slot, owner: str) -> Any:
+        layout = ENUMS[slot.of]
+        number = table.optional_scalar(slot.index, layout.scalar)
+        if number is None:
+            if slot.optional:
+                return None
+            number = 0
+        if not 0 <= number < len(layout.members):
+            raise _UnknownMemberError(f"{owner}.{slot.name}: unknown {slot.of} {number}")
+        return ENUM_MODELS[slot.of](layout.members[number])

@@ -1,0 +1,56 @@
+"""Which model stands for which table, and which attribute for which slot."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from odf_common.metadata import base, data_schema, events, fragments, manifests, sources, transforms
+from odf_common.wire._generated.layout import ENUMS, TABLES, UNIONS
+from odf_common.wire.layout import Slot
+
+_MODULES = (manifests, events, fragments, sources, transforms, data_schema, base)
+
+
+class SlotPlan(NamedTuple):
+    """A slot, and the attribute of the model that it holds."""
+
+    slot: Slot
+    attribute: str
+
+
+class TablePlan(NamedTuple):
+    """A table, the model that it becomes, and its slots in order."""
+
+    name: str
+    model: Any
+    slots: tuple[SlotPlan, ...]
+    width: int
+    """Number of slots; a union counts twice."""
+    transparent: bool
+    """FlatBuffers has no vector of unions: such a table only wraps one and has no model of its own."""
+
+
+def _attribute(slot_name: str) -> str:
+    # pydantic keeps `schema` for itself.
+    return "schema_" if slot_name == "schema" else slot_name
+
+
+def _model(table: str) -> Any:
+    return next((getattr(module, table) for module in _MODULES if hasattr(module, table)), None)
+
+
+def _plan(table: str) -> TablePlan:
+    slots = TABLES[table]
+    width = max((slot.index + (2 if slot.kind == "union" else 1) for slot in slots), default=0)
+    plans = tuple(SlotPlan(slot, _attribute(slot.name)) for slot in slots)
+    return TablePlan(table, _model(table), plans, width, transparent=table.endswith("Wrapper"))
+
+
+PLANS: dict[str, TablePlan] = {table: _plan(table) for table in TABLES if table != "Manifest"}
+
+ENUM_MODELS: dict[str, Any] = {name: _model(name) for name in ENUMS}
+
+MEMBER_NUMBERS: dict[str, dict[str, int]] = {
+    union: {member: number for number, member in enumerate(members, 1)} for union, members in UNIONS.items()
+}
+"""Union → table → discriminator; 0 stands for nothing."""
