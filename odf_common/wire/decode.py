@@ -37,15 +37,12 @@ class EncodedBlock:
     """A block as its bytes, and what we understand of them."""
 
     data: bytes
+    hash: Multihash
+    """The block's address: the hash of exactly these bytes."""
     manifest_version: int
     block: MetadataBlock
     unknown: tuple[str, ...] = ()
     """What of the bytes the model does not show: fields and events of later versions."""
-
-    @property
-    def hash(self) -> Multihash:
-        """The block's address: the hash of the exact bytes."""
-        return sha3_256(self.data)
 
 
 class _UnknownMemberError(Exception):
@@ -58,8 +55,7 @@ def decode_block(data: bytes) -> EncodedBlock:
         raise MalformedBytesError(f"a block of {len(data)} bytes is larger than the {MAX_BLOCK_SIZE} that are read")
     version, content = _open_envelope(data)
     decoder = _Decoder(BufferReader(content))
-    block = decoder.block()
-    return EncodedBlock(data, version, block, tuple(decoder.unknown))
+    return EncodedBlock(data, sha3_256(data), version, decoder.block(), tuple(decoder.unknown))
 
 
 def check_envelope(data: bytes) -> int:

@@ -1,0 +1,47 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast check format codegen bench lock
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## Create .venv with everything installed, as the lock file says
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+run: setup ## See it work: make a dataset, read its log, check it, damage it
+	$(BIN)/python examples/tour.py $(ARGS)
+
+test: setup ## All tests
+	$(BIN)/pytest --numprocesses=auto $(ARGS)
+
+test-fast: setup ## The tests that need no server and no other program, in seconds
+	$(BIN)/pytest --numprocesses=auto -m "not slow" $(ARGS)
+
+check: setup ## Format, lint, types and import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Format and mend what can be mended by itself
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+codegen: setup ## Write the files that are derived from the contracts
+	$(BIN)/python -m schemas.codegen
+
+bench: setup ## Measure, one JSON line per figure
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: ## Resolve the dependencies of pyproject.toml anew (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	    --no-header --no-emit-index-url --no-emit-find-links --output-file requirements.lock --upgrade

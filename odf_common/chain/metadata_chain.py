@@ -1,0 +1,160 @@
+"""The chain of one dataset in storage: opened at its head, extended block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from odf_common.chain.errors import HashMismatchError, ObjectNotFoundError, PrevBlockNotFoundError
+from odf_common.chain.rules import check_append
+from odf_common.chain.state import ChainState
+from odf_common.chain.summary import load_summary, save_summary
+from odf_common.chain.walk import ChainTape, walk_back
+from odf_common.errors import NotFoundError, RefCASFailedError
+from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.metadata.events import AddData, ExecuteTransform
+from odf_common.metadata.manifests import MetadataBlock
+from odf_common.storage.layout import HEAD, ObjectKind
+from odf_common.storage.ports import ObjectStore, RefStore
+from odf_common.wire.decode import EncodedBlock, decode_block
+from odf_common.wire.encode import encode_block
+from odf_common.wire.versions import DEFAULT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBlocks:
+    """Blocks that are stored and durable, but not yet part of any chain: a ref still has to move to them."""
+
+    expected: Multihash | None
+    """Where the ref must be when it moves."""
+    chain: ChainState
+    """The chain once it has."""
+    hashes: tuple[Multihash, ...]
+
+
+def seal(
+    block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSION, expected_hash: Multihash | None = None
+) -> EncodedBlock:
+    """Give a block its bytes; HashMismatchError when they are not those that were expected."""
+    data = encode_block(block, manifest_version=manifest_version)
+    block_hash = sha3_256(data)
+    if expected_hash is not None and block_hash != expected_hash:
+        raise HashMismatchError(f"the block hashes to {block_hash}, expected {expected_hash}")
+    return EncodedBlock(data, block_hash, manifest_version, block)
+
+
+class MetadataChain:
+    """Reads and extends the chain that `refs/head` points to. One per thread."""
+
+    def __init__(self, objects: ObjectStore, refs: RefStore) -> None:
+        self._objects = objects
+        self._refs = refs
+        self._known = ChainState()
+
+    def state(self) -> ChainState:
+        """The state at the head, from the cached summary where it fits.
+
+        Reads only the blocks that the summary does not cover; CorruptedError names one that is missing or damaged.
+        """
+        head = self._refs.get(HEAD)
+        if head != self._known.head:
+            self._known = self._state_at(head)
+        return self._known
+
+    def blocks(self) -> Iterator[EncodedBlock]:
+        """All blocks from the head back to the Seed."""
+        head = self._refs.get(HEAD)
+        if head is not None:
+            yield from (decode_block(stored.data) for stored in walk_back(self._objects, head))
+
+    def append(self, blocks: Sequence[EncodedBlock], *, objects_exist: bool = True) -> tuple[Multihash, ...]:
+        """Append blocks one after another with a single move of the ref: visible all together, or not at all.
+
+        Every append rule is checked first. AppendRefusedError: a block breaks a rule. RefCASFailedError: the chain's
+        head is not what the first block continues. With `objects_exist` off, named slices need not be stored.
+        """
+        staged = self.stage(blocks, objects_exist=objects_exist)
+        self._refs.compare_and_set(HEAD, expected=staged.expected, new=staged.hashes[-1])
+        self.moved(staged)
+        return staged.hashes
+
+    def stage(self, blocks: Sequence[EncodedBlock], *, objects_exist: bool = True) -> StagedBlocks:
+        """Check and durably store blocks, leaving the move of the ref to the caller's transaction."""
+        current = self.state()
+        chain = current
+        for encoded in blocks:
+            self._check(chain, encoded, objects_exist=objects_exist)
+            chain = chain.followed_by(encoded.block, encoded.hash)
+        for encoded in blocks:
+            self._objects.put_block(encoded.hash, encoded.data)
+        self._objects.sync()
+        return StagedBlocks(current.head, chain, tuple(encoded.hash for encoded in blocks))
+
+    def moved(self, staged: StagedBlocks) -> None:
+        """Take note that the ref has moved to staged blocks."""
+        self._known = staged.chain
+        save_summary(self._objects, staged.chain)
+
+    def _check(self, chain: ChainState, encoded: EncodedBlock, *, objects_exist: bool) -> None:
+        prev = encoded.block.prev_block_hash
+        try:
+            check_append(chain, encoded.block)
+        except PrevBlockNotFoundError as error:
+            if prev is None or self._objects.has(ObjectKind.BLOCKS, prev):
+                raise RefCASFailedError(HEAD, expected=prev, actual=chain.head) from error
+            raise
+        if objects_exist:
+            self._check_objects_exist(encoded.block)
+
+    def _check_objects_exist(self, block: MetadataBlock) -> None:
+        for named in named_objects(block):
+            place = f"{named.kind.value}/{named.hash}"
+            try:
+                size = self._objects.size(named.kind, named.hash)
+            except NotFoundError as error:
+                raise ObjectNotFoundError(f"{place} is named by the event, but is not stored") from error
+            if size != named.size:
+                raise ObjectNotFoundError(f"{place} has {size} bytes, the event says {named.size}")
+
+    def _state_at(self, head: Multihash | None) -> ChainState:
+        if head is None:
+            return ChainState()
+        summary = load_summary(self._objects)
+        if summary is not None and summary.head == head:
+            return summary
+        chain = self._fold(head, summary)
+        save_summary(self._objects, chain)
+        return chain
+
+    def _fold(self, head: Multihash, summary: ChainState | None) -> ChainState:
+        """Read the blocks behind the summary, or all of them where it is of no use."""
+        with ChainTape() as tape:
+            chain = summary or ChainState()
+            for stored in walk_back(self._objects, head, until=chain.head):
+                tape.record(stored)
+            for stored in tape.oldest_first():
+                block = decode_block(stored.data).block
+                if block.prev_block_hash is None:
+                    chain = ChainState()  # the summary was about another chain, and the walk went past it
+                chain = chain.followed_by(block, stored.hash)
+        return chain
+
+
+class NamedObject(NamedTuple):
+    """A file that a block brings, `size` bytes long."""
+
+    kind: ObjectKind
+    hash: Multihash
+    size: int
+
+
+def named_objects(block: MetadataBlock) -> Iterator[NamedObject]:
+    """The slices and checkpoints that a block brings."""
+    event = block.event
+    if isinstance(event, AddData | ExecuteTransform):
+        if event.new_data is not None:
+            yield NamedObject(ObjectKind.DATA, event.new_data.physical_hash, event.new_data.size)
+        if event.new_checkpoint is not None:
+            checkpoint = event.new_checkpoint
+            yield NamedObject(ObjectKind.CHECKPOINTS, checkpoint.physical_hash, checkpoint.size)

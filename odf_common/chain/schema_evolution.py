@@ -1,0 +1,90 @@
+"""Which schema may follow which: columns may be added, never removed, renamed or retyped.
+
+Types are compared logically (Utf8, LargeUtf8 and Utf8View are all String); order and attributes are free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odf_common.metadata.data_schema import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeOption,
+    DataTypeStruct,
+    DataTypeTimestamp,
+    TimeUnit,
+)
+
+_DEFAULT_UNIT = TimeUnit.MILLISECOND
+_DEFAULT_TIMEZONE = "UTC"
+
+
+def incompatibility(current: DataSchema, new: DataSchema, *, compare_optionality: bool) -> str | None:
+    """Why `new` must not follow `current`; None when it may.
+
+    Without `compare_optionality` a column may become nullable or required: bare Arrow schemas of the 0.36 era were
+    never compared in that.
+    """
+    return _fields_incompatibility(current.fields, new.fields, "", compare_optionality)
+
+
+def _fields_incompatibility(
+    current: tuple[DataField, ...], new: tuple[DataField, ...], path: str, compare_optionality: bool
+) -> str | None:
+    new_by_name = {field.name: field for field in new}
+    for field in current:
+        name = f"{path}{field.name}"
+        if field.name not in new_by_name:
+            return f"column {name!r} is missing; columns are never removed or renamed"
+        reason = _type_incompatibility(field.type, new_by_name[field.name].type, name, compare_optionality)
+        if reason is not None:
+            return reason
+    known = {field.name for field in current}
+    for field in new:
+        if field.name not in known and not isinstance(field.type, DataTypeOption):
+            return f"new column {path}{field.name!r} is required; earlier rows have no value for it, make it nullable"
+    return None
+
+
+def _type_incompatibility(current: DataType, new: DataType, name: str, compare_optionality: bool) -> str | None:
+    if compare_optionality and isinstance(current, DataTypeOption) != isinstance(new, DataTypeOption):
+        change = "nullable" if isinstance(new, DataTypeOption) else "required"
+        return f"column {name!r} became {change}"
+    current, new = _required(current), _required(new)
+    match current, new:
+        case DataTypeStruct(), DataTypeStruct():
+            return _fields_incompatibility(current.fields, new.fields, f"{name}.", compare_optionality)
+        case DataTypeList(), DataTypeList() if current.fixed_length == new.fixed_length:
+            return _type_incompatibility(current.item_type, new.item_type, f"{name}[]", compare_optionality)
+        case DataTypeMap(), DataTypeMap():
+            return _type_incompatibility(
+                current.key_type, new.key_type, f"{name}.key", compare_optionality
+            ) or _type_incompatibility(current.value_type, new.value_type, f"{name}.value", compare_optionality)
+    if _spelled_out(current) != _spelled_out(new):
+        return f"column {name!r} changed its type from {_shown(current)} to {_shown(new)}"
+    return None
+
+
+def _required(data_type: DataType) -> DataType:
+    return data_type.inner if isinstance(data_type, DataTypeOption) else data_type
+
+
+def _spelled_out(data_type: DataType) -> Any:
+    """With the defaults filled in, so that absent and default compare equal."""
+    if "unit" not in type(data_type).model_fields:
+        return data_type
+    defaults: dict[str, Any] = {"unit": getattr(data_type, "unit", None) or _DEFAULT_UNIT}
+    if isinstance(data_type, DataTypeTimestamp):
+        defaults["timezone"] = data_type.timezone or _DEFAULT_TIMEZONE
+    return data_type.model_copy(update=defaults)
+
+
+def _shown(data_type: DataType) -> str:
+    document = data_type.to_document()
+    kind = document.pop("kind")
+    details = ", ".join(f"{key} {value}" for key, value in document.items())
+    return f"{kind}({details})" if details else kind

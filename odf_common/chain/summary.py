@@ -1,0 +1,50 @@
+"""The cached state of a chain beside it, so that opening a chain does not read all of it.
+
+Derived and disposable: trusted only when its own digest fits, rebuilt from the blocks when it is missing or wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from pydantic import ValidationError
+
+from odf_common.chain.state import ChainState
+from odf_common.errors import OdfError, StoreUnavailableError
+from odf_common.identity.multihash import sha3_256
+from odf_common.storage.ports import ObjectStore
+
+SUMMARY = "chain-state"
+"""Its name under `info/`."""
+
+_VERSION = 1
+"""To be raised when ChainState or its fold changes: older summaries are then rebuilt."""
+
+
+def encode_summary(chain: ChainState) -> bytes:
+    """One line of JSON: version, digest, state."""
+    state = chain.model_dump_json(by_alias=True, exclude_none=True)
+    digest = sha3_256(state.encode())
+    return f'{{"version":{_VERSION},"digest":"{digest}","state":{state}}}\n'.encode()
+
+
+def decode_summary(data: bytes) -> ChainState | None:
+    """The state, None when the summary is damaged or of another version."""
+    try:
+        chain = ChainState.model_validate(json.loads(data)["state"])
+    except (ValueError, KeyError, TypeError, RecursionError, OdfError, ValidationError):
+        return None
+    return chain if encode_summary(chain) == data else None
+
+
+def load_summary(objects: ObjectStore) -> ChainState | None:
+    """What is cached, whether or not it is about the current head."""
+    data = objects.get_info(SUMMARY)
+    return None if data is None else decode_summary(data)
+
+
+def save_summary(objects: ObjectStore, chain: ChainState) -> None:
+    """Cache the state; a storage that cannot take it costs time later, nothing else."""
+    with suppress(StoreUnavailableError):
+        objects.put_info(SUMMARY, encode_summary(chain))

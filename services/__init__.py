@@ -1,0 +1,1 @@
+"""Long-running processes and their edges; today the command line."""
