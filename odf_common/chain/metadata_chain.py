@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from odf_common.chain.errors import HashMismatchError, ObjectNotFoundError, PrevBlockNotFoundError
+from odf_common.chain.named_objects import named_objects
 from odf_common.chain.rules import check_append
 from odf_common.chain.state import ChainState
 from odf_common.chain.summary import load_summary, save_summary
 from odf_common.chain.walk import ChainTape, walk_back
 from odf_common.errors import NotFoundError, RefCASFailedError
 from odf_common.identity.multihash import Multihash, sha3_256
-from odf_common.metadata.events import AddData, ExecuteTransform
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.storage.layout import HEAD, ObjectKind
 from odf_common.storage.ports import ObjectStore, RefStore
@@ -109,13 +108,12 @@ class MetadataChain:
 
     def _check_objects_exist(self, block: MetadataBlock) -> None:
         for named in named_objects(block):
-            place = f"{named.kind.value}/{named.hash}"
             try:
                 size = self._objects.size(named.kind, named.hash)
             except NotFoundError as error:
-                raise ObjectNotFoundError(f"{place} is named by the event, but is not stored") from error
+                raise ObjectNotFoundError(f"{named.place} is named by the event, but is not stored") from error
             if size != named.size:
-                raise ObjectNotFoundError(f"{place} has {size} bytes, the event says {named.size}")
+                raise ObjectNotFoundError(f"{named.place} has {size} bytes, the event says {named.size}")
 
     def _state_at(self, head: Multihash | None) -> ChainState:
         if head is None:
@@ -139,22 +137,3 @@ class MetadataChain:
                     chain = ChainState()  # the summary was about another chain, and the walk went past it
                 chain = chain.followed_by(block, stored.hash)
         return chain
-
-
-class NamedObject(NamedTuple):
-    """A file that a block brings, `size` bytes long."""
-
-    kind: ObjectKind
-    hash: Multihash
-    size: int
-
-
-def named_objects(block: MetadataBlock) -> Iterator[NamedObject]:
-    """The slices and checkpoints that a block brings."""
-    event = block.event
-    if isinstance(event, AddData | ExecuteTransform):
-        if event.new_data is not None:
-            yield NamedObject(ObjectKind.DATA, event.new_data.physical_hash, event.new_data.size)
-        if event.new_checkpoint is not None:
-            checkpoint = event.new_checkpoint
-            yield NamedObject(ObjectKind.CHECKPOINTS, checkpoint.physical_hash, checkpoint.size)

@@ -37,12 +37,12 @@ def walk_back(objects: ObjectStore, head: Multihash, *, until: Multihash | None 
     """
     block_hash: Multihash | None = head
     while block_hash is not None and block_hash != until:
-        data = _read(objects, block_hash)
-        yield StoredBlock(block_hash, data)
+        stored = StoredBlock(block_hash, _read(objects, block_hash))
+        yield stored
         try:
-            block_hash = prev_block_hash(data)
+            block_hash = prev_block_hash(stored.data)
         except MalformedBytesError as error:
-            raise CorruptedError(block_place(block_hash), str(error)) from error
+            raise CorruptedError(block_place(stored.hash), str(error)) from error
 
 
 def _read(objects: ObjectStore, block_hash: Multihash) -> bytes:

@@ -1,0 +1,1 @@
+"""Measured comparisons. Each figure is one JSON line; ratios are taken within one run."""

@@ -1,0 +1,148 @@
+"""A full check of one dataset: every hash, link, rule, slice and checkpoint, trusting nothing but the head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from odf_common.chain.named_objects import NamedObject, named_objects
+from odf_common.chain.rules import check_append
+from odf_common.chain.state import ChainState
+from odf_common.chain.summary import SUMMARY, decode_summary
+from odf_common.chain.walk import ChainTape, StoredBlock, block_place, walk_back
+from odf_common.errors import AppendRefusedError, CorruptedError, MalformedBytesError, NotFoundError
+from odf_common.identity.multihash import Multihash, sha3_256_of
+from odf_common.metadata.events import AddData, ExecuteTransform
+from odf_common.metadata.fragments import DataSlice
+from odf_common.storage.layout import HEAD, INFO_FOLDER, REFS_FOLDER, ObjectKind
+from odf_common.storage.ports import ObjectStore, RefStore
+from odf_common.wire.decode import decode_block
+
+OnProgress = Callable[[int, int], None]
+"""Called with the number of steps done, and of all; each block is two steps: read and checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedDataset:
+    """What was found to be true."""
+
+    chain: ChainState
+    blocks: int
+    slices: int
+    records: int
+    size: int
+    """Of slices and checkpoints together, in bytes."""
+    unknown: tuple[str, ...]
+    """What of the blocks is of later versions: its bytes are checked, its meaning is not."""
+
+
+def check_dataset(
+    objects: ObjectStore, refs: RefStore, *, on_progress: OnProgress = lambda done, total: None
+) -> CheckedDataset:
+    """Check everything that the head leads to. CorruptedError names the first file that is wrong, oldest block first.
+
+    Blocks are read once and kept in bounded memory; slices are streamed.
+    """
+    head = _head(objects, refs)
+    with ChainTape() as tape:
+        expected = 0
+        for stored in walk_back(objects, head):
+            expected = expected or _number_of_blocks(stored)
+            tape.record(stored)
+            on_progress(len(tape), 2 * max(expected, len(tape)))
+        check = _Check(objects)
+        for done, stored in enumerate(tape.oldest_first(), 1):
+            check.block(stored)
+            on_progress(len(tape) + done, 2 * len(tape))
+    _check_summary(objects, check.chain)
+    return check.result(len(tape))
+
+
+def _head(objects: ObjectStore, refs: RefStore) -> Multihash:
+    place = f"{REFS_FOLDER}/{HEAD}"
+    head = refs.get(HEAD)
+    if head is None:
+        raise CorruptedError(place, "it does not exist; is this the folder of a dataset?")
+    if not objects.has(ObjectKind.BLOCKS, head):
+        raise CorruptedError(place, f"it points to block {head}, which does not exist")
+    return head
+
+
+def _number_of_blocks(head: StoredBlock) -> int:
+    """How many blocks there should be, says the newest."""
+    try:
+        return decode_block(head.data).block.sequence_number + 1
+    except MalformedBytesError as error:
+        raise CorruptedError(block_place(head.hash), str(error)) from error
+
+
+def _check_summary(objects: ObjectStore, chain: ChainState) -> None:
+    """What is cached beside the chain must not contradict it; an older one is merely behind."""
+    data = objects.get_info(SUMMARY)
+    if data is None:
+        return
+    place = f"{INFO_FOLDER}/{SUMMARY}"
+    cached = decode_summary(data)
+    if cached is None:
+        raise CorruptedError(place, "it is damaged; delete it, it is made anew from the blocks")
+    if cached.head == chain.head and cached != chain:
+        raise CorruptedError(place, "it contradicts the blocks; delete it, it is made anew")
+
+
+class _Check:
+    """Folds blocks oldest first, checking each against what came before."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self.chain = ChainState()
+        self._slices = 0
+        self._records = 0
+        self._size = 0
+        self._unknown: dict[str, None] = {}
+
+    def block(self, stored: StoredBlock) -> None:
+        place = block_place(stored.hash)
+        try:
+            decoded = decode_block(stored.data)
+            check_append(self.chain, decoded.block)
+        except MalformedBytesError as error:
+            raise CorruptedError(place, str(error)) from error
+        except AppendRefusedError as error:
+            raise CorruptedError(place, f"it breaks a rule of the chain: {error} [{error.code}]") from error
+        self._unknown.update(dict.fromkeys(decoded.unknown))
+        for named in named_objects(decoded.block):
+            self._object(named)
+        event = decoded.block.event
+        if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+            self._slice(event.new_data)
+        self.chain = self.chain.followed_by(decoded.block, stored.hash)
+
+    def _object(self, named: NamedObject) -> None:
+        try:
+            actual, size = sha3_256_of(self._objects.read_chunks(named.kind, named.hash))
+        except NotFoundError as error:
+            raise CorruptedError(named.place, "the chain needs it, but it does not exist") from error
+        if actual != named.hash:
+            raise CorruptedError(named.place, f"its bytes hash to {actual}")
+        if size != named.size:
+            raise CorruptedError(named.place, f"it has {size} bytes, its block says {named.size}")
+        self._size += size
+
+    def _slice(self, promised: DataSlice) -> None:
+        from odf_common.data.slice_check import check_slice_content
+
+        place = f"{ObjectKind.DATA.value}/{promised.physical_hash}"
+        with self._objects.open_file(ObjectKind.DATA, promised.physical_hash) as file:
+            check_slice_content(file, promised, place=place, offset_column=self.chain.vocabulary.offset_column)
+        self._slices += 1
+        self._records += promised.offset_interval.end - promised.offset_interval.start + 1
+
+    def result(self, blocks: int) -> CheckedDataset:
+        return CheckedDataset(
+            chain=self.chain,
+            blocks=blocks,
+            slices=self._slices,
+            records=self._records,
+            size=self._size,
+            unknown=tuple(self._unknown),
+        )

@@ -1,0 +1,29 @@
+"""`odf`: the command line. Heavy libraries are imported by the commands that use them, so that it answers at once."""
+
+from __future__ import annotations
+
+import typer
+
+from services.cli import block, chain, hashes, identity
+
+app = typer.Typer(
+    name="odf",
+    help="Open Data Fabric datasets that anyone can check.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog="Example: odf chain check ./my-dataset",
+)
+app.add_typer(block.app, name="block", help="Encode, decode and hash metadata blocks.")
+app.add_typer(hashes.app, name="hash", help="Hash data files.")
+app.add_typer(identity.app, name="id", help="Make and read identities and references.")
+app.add_typer(chain.app, name="chain", help="Read, check and extend the chain of a dataset folder.")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()
