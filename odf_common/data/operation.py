@@ -1,0 +1,41 @@
+"""What a record does to the records before it: the operation column (ODF RFC-015)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Self
+
+
+class OperationType(IntEnum):
+    """Values of the operation column. A correction is a pair: CORRECT_FROM directly before CORRECT_TO."""
+
+    APPEND = 0
+    RETRACT = 1
+    CORRECT_FROM = 2
+    CORRECT_TO = 3
+
+    @property
+    def symbol(self) -> str:
+        """Two characters for people: `+A`, `-R`, `-C`, `+C`."""
+        return _SYMBOLS[self]
+
+    @classmethod
+    def of_symbol(cls, symbol: str) -> Self:
+        """The operation that a symbol stands for; ValueError for any other text."""
+        for operation in cls:
+            if operation.symbol == symbol:
+                return operation
+        raise ValueError(f"{symbol!r} is not an operation: expected one of {', '.join(_SYMBOLS.values())}")
+
+    @property
+    def removes(self) -> bool:
+        """Whether the record takes back an earlier one, whose values it repeats."""
+        return self in (OperationType.RETRACT, OperationType.CORRECT_FROM)
+
+
+_SYMBOLS = {
+    OperationType.APPEND: "+A",
+    OperationType.RETRACT: "-R",
+    OperationType.CORRECT_FROM: "-C",
+    OperationType.CORRECT_TO: "+C",
+}

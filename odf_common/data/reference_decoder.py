@@ -1,0 +1,145 @@
+"""Parquet files decoded the way the reference implementation does, as far as the logical hash can tell.
+
+For data without nullable structs any decoder will do (docs/decisions/0005-logical-hash-cost.md).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from odf_common.data.digest_types import is_bytes, is_list, is_text
+from odf_common.data.digest_values import Mask, bitmap, own_mask
+from odf_common.data.parquet_file import bounded_batches
+from odf_common.errors import MalformedBytesError
+
+REFERENCE_BATCH_ROWS = 10_000
+"""Rows of a batch in the reference implementation, counted from the start of the file."""
+
+_ARROW_SCHEMA = b"ARROW:schema"
+
+
+def is_cut_sensitive(schema: pa.Schema) -> bool:
+    """Whether the logical hash depends on how rows are cut into batches: a nullable struct has a nullable member."""
+    return any(_is_cut_sensitive(column) for column in schema)
+
+
+def reference_schema(file: pq.ParquetFile) -> pa.Schema:
+    """The columns as the reference reads them: an embedded Arrow schema tells what Parquet has no words for."""
+    schema = file.schema_arrow.remove_metadata()
+    hints = _embedded_schema(file)
+    if hints is None or hints.names != schema.names:
+        return schema
+    return pa.schema([_hinted(column, hint) for column, hint in zip(schema, hints, strict=True)])
+
+
+def reference_batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """All rows, in the batches of the reference where that matters, with what it leaves under nulls."""
+    if not is_cut_sensitive(schema):
+        for batch in bounded_batches(file):
+            yield batch.cast(schema)
+        return
+    group_ends = list(accumulate(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)))
+    start = 0
+    for batch in file.iter_batches(REFERENCE_BATCH_ROWS):
+        end = start + batch.num_rows
+        cuts = [0, *(cut - start for cut in group_ends if start < cut < end), batch.num_rows]
+        yield with_leftovers(batch.cast(schema), cuts)
+        start = end
+
+
+def with_leftovers(batch: pa.RecordBatch, cuts: list[int]) -> pa.RecordBatch:
+    """The same rows, with the bytes that the reference leaves under nulls of fixed-width members of structs.
+
+    `cuts` are the first row of the batch, those where a row group begins, and the number of rows. The reference decodes
+    the values of such a part without gaps into a buffer of zeros, then moves each to its row; what it moves from stays.
+    """
+    columns = [
+        _with_leftovers(column, None, cuts) if types.is_struct(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _embedded_schema(file: pq.ParquetFile) -> pa.Schema | None:
+    embedded = (file.metadata.metadata or {}).get(_ARROW_SCHEMA)
+    if embedded is None:
+        return None
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(embedded)))
+    except ValueError as error:
+        raise MalformedBytesError(f"the Arrow schema embedded in a Parquet file cannot be read: {error}") from error
+
+
+def _is_cut_sensitive(column: pa.Field) -> bool:
+    if not types.is_struct(column.type):
+        return False
+    return any((column.nullable and _has_nullable(member)) or _is_cut_sensitive(member) for member in column.type)
+
+
+def _has_nullable(column: pa.Field) -> bool:
+    members = column.type if types.is_struct(column.type) else ()
+    return bool(column.nullable) or any(_has_nullable(member) for member in members)
+
+
+def _with_leftovers(array: pa.Array, enclosing: Mask, cuts: list[int]) -> pa.Array:
+    mask = own_mask(array)
+    present = mask if enclosing is None else enclosing if mask is None else enclosing & mask
+    if types.is_struct(array.type):
+        members = [_with_leftovers(array.field(i), present, cuts) for i in range(array.type.num_fields)]
+        return _struct(array, members, mask)
+    if present is None or not _keeps_leftovers(array.type):
+        return array
+    parts = [_leftovers(array[start:end], present[start:end]) for start, end in pairwise(cuts)]
+    _, values = pa.concat_arrays(parts).buffers()
+    return pa.Array.from_buffers(array.type, len(array), [bitmap(mask), values])
+
+
+def _leftovers(array: pa.Array, present: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    """Present values where they are; under the i-th row, if null, the i-th present value, or zero behind the last."""
+    dense = array.filter(pa.array(present))
+    zero = pa.Array.from_buffers(array.type, 1, [None, pa.py_buffer(bytes(max(1, array.type.bit_width // 8)))])
+    sources = np.where(present, np.cumsum(present) - 1, np.minimum(np.arange(len(array)), len(dense)))
+    return pa.concat_arrays([dense, zero]).take(pa.array(sources))
+
+
+def _struct(array: pa.StructArray, members: list[pa.Array], mask: Mask) -> pa.StructArray:
+    if not members:
+        return array
+    nulls = None if mask is None else pa.array(~mask)
+    return pa.StructArray.from_arrays(members, fields=list(array.type), mask=nulls)
+
+
+def _keeps_leftovers(data_type: pa.DataType) -> bool:
+    return bool(types.is_primitive(data_type) or types.is_decimal(data_type) or types.is_fixed_size_binary(data_type))
+
+
+def _hinted(column: pa.Field, hint: pa.Field) -> pa.Field:
+    return column.with_type(_hinted_type(column.type, hint.type))
+
+
+def _hinted_type(read: pa.DataType, hint: pa.DataType) -> pa.DataType:
+    if types.is_struct(read) and types.is_struct(hint) and read.num_fields == hint.num_fields:
+        return pa.struct([_hinted(member, member_hint) for member, member_hint in zip(read, hint, strict=True)])
+    if types.is_list(read) and is_list(hint):
+        return pa.list_(_hinted(read.value_field, hint.value_field))
+    return hint if any(reads(read) and hints(hint) for reads, hints in _HINTS) else read
+
+
+def _is_plain_int(data_type: pa.DataType) -> bool:
+    return bool(types.is_int32(data_type) or types.is_int64(data_type))
+
+
+_HINTS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...] = (
+    (_is_plain_int, types.is_timestamp),
+    (_is_plain_int, types.is_time),
+    (_is_plain_int, types.is_date64),
+    (types.is_date32, types.is_date64),
+    (is_bytes, is_text),
+    (types.is_decimal128, types.is_decimal),
+)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odf_common.data import reference_decoder
+from odf_common.data.logical_hash import logical_hash
+from odf_common.data.parquet_file import opened
+from odf_common.data.reference_decoder import is_cut_sensitive, reference_schema, with_leftovers
+from odf_common.errors import MalformedBytesError, NotFoundError
+from tests.unit.odf_common.data.oracle import decoded_by_the_reference, record_digest
+from tests.unit.odf_common.data.tables import batches, flat_types, nested_types
+
+
+def parquet(batch: pa.RecordBatch | pa.Table, **settings: Any) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    pq.write_table(table, sink, version="2.6", **settings)
+    return sink.getvalue()
+
+
+def nullable_struct(members: list[pa.Array], present: list[bool]) -> pa.RecordBatch:
+    mask = pa.array([not flag for flag in present])
+    return pa.record_batch({"s": pa.StructArray.from_arrays(members, ["v"], mask=mask)})
+
+
+def stored_numbers(batch: pa.RecordBatch) -> list[int]:
+    member = batch.column(0).field(0)
+    return memoryview(member.buffers()[1]).cast("q").tolist()[: len(member)]
+
+
+def test_values_stay_where_they_were_decoded_before_they_were_moved_to_their_rows() -> None:
+    batch = nullable_struct([pa.array([None, 5, None, 6, None, None])], [True, True, False, True, True, True])
+    # 5 and 6 were decoded to rows 0 and 1, then moved to rows 3 and 1; the rest of the buffer is zero.
+    assert stored_numbers(with_leftovers(batch, [0, 6])) == [5, 5, 0, 6, 0, 0]
+
+
+def test_each_row_group_is_decoded_on_its_own() -> None:
+    batch = nullable_struct([pa.array([None, 5, None, 6])], [True] * 4)
+    assert stored_numbers(with_leftovers(batch, [0, 4])) == [5, 5, 0, 6]
+    assert stored_numbers(with_leftovers(batch, [0, 1, 4])) == [0, 5, 6, 6]
+
+
+def test_flat_columns_are_left_alone() -> None:
+    batch = pa.record_batch({"a": pa.array([1, None, 3])})
+    assert with_leftovers(batch, [0, 3]).column(0).buffers() == batch.column(0).buffers()
+
+
+def a_struct(*, nullable: bool, member_nullable: bool) -> pa.Schema:
+    member = pa.field("v", pa.int32(), member_nullable)
+    return pa.schema([pa.field("s", pa.struct([member]), nullable)])
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (pa.schema([("a", pa.int32()), ("l", pa.list_(pa.int8()))]), False),
+        (a_struct(nullable=True, member_nullable=True), True),
+        (a_struct(nullable=True, member_nullable=False), False),
+        (a_struct(nullable=False, member_nullable=True), False),
+        (pa.schema([pa.field("o", pa.struct(a_struct(nullable=True, member_nullable=True)), nullable=False)]), True),
+        (pa.schema([pa.field("o", pa.struct(a_struct(nullable=False, member_nullable=True)))]), True),
+    ],
+)
+def test_only_a_nullable_member_of_a_nullable_struct_makes_the_hash_depend_on_the_cut(
+    schema: pa.Schema, expected: bool
+) -> None:
+    assert is_cut_sensitive(schema) is expected
+
+
+EMBEDDED = [
+    (pa.int64(), pa.date64()),
+    (pa.date32(), pa.date64()),
+    (pa.int64(), pa.timestamp("s")),
+    (pa.int32(), pa.time32("s")),
+    (pa.decimal128(5, 2), pa.decimal256(5, 2)),
+    (pa.binary(), pa.string()),
+    (pa.list_(pa.int64()), pa.list_(pa.date64())),
+    (pa.struct([("v", pa.int64())]), pa.struct([("v", pa.date64())])),
+]
+
+
+@pytest.mark.parametrize(("stored", "embedded"), EMBEDDED, ids=str)
+def test_an_embedded_schema_tells_what_parquet_has_no_words_for(stored: pa.DataType, embedded: pa.DataType) -> None:
+    hint = base64.b64encode(pa.schema([("a", embedded)]).serialize().to_pybytes())
+    schema = pa.schema([("a", stored)], metadata={"ARROW:schema": hint})
+    with opened(pa.BufferReader(parquet(schema.empty_table(), store_schema=False))) as file:
+        read = reference_schema(file).field("a").type
+    assert str(read).replace("element", "item") == str(embedded)
+
+
+def test_a_broken_embedded_schema_is_malformed() -> None:
+    schema = pa.schema([("a", pa.int32())], metadata={"ARROW:schema": "?"})
+    with pytest.raises(MalformedBytesError):
+        logical_hash(pa.BufferReader(parquet(schema.empty_table(), store_schema=False)))
+
+
+def test_bytes_that_are_not_parquet_are_malformed() -> None:
+    with pytest.raises(MalformedBytesError, match="cannot be read as Parquet"):
+        logical_hash(pa.BufferReader(b"PAR1 and nothing more"))
+
+
+def test_a_missing_file_is_not_found(tmp_path: Any) -> None:
+    with pytest.raises(NotFoundError):
+        logical_hash(tmp_path / "nowhere")
+
+
+@given(batch=batches(flat_types()), stored=st.booleans())
+def test_a_flat_file_has_the_hash_of_its_rows(batch: pa.RecordBatch, stored: bool) -> None:
+    data = parquet(batch, store_schema=stored)
+    assert logical_hash(pa.BufferReader(data)).digest.hex() == record_digest([read_at_once(data)])
+
+
+@given(
+    batch=batches(nested_types(), max_rows=30),
+    batch_rows=st.integers(1, 12),
+    group_rows=st.integers(1, 12),
+    stored=st.booleans(),
+)
+def test_a_nested_file_has_the_hash_that_the_reference_finds(
+    batch: pa.RecordBatch, batch_rows: int, group_rows: int, stored: bool
+) -> None:
+    data = parquet(batch, store_schema=stored, row_group_size=group_rows)
+    groups = range(0, batch.num_rows, group_rows)
+    whole = read_at_once(data)
+    record = []
+    for start in range(0, batch.num_rows, batch_rows):
+        part = whole.slice(start, batch_rows)
+        borders = {0, part.num_rows, *(group - start for group in groups if start < group < start + part.num_rows)}
+        record.append(decoded_by_the_reference(part, sorted(borders)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference_decoder, "REFERENCE_BATCH_ROWS", batch_rows)
+        assert logical_hash(pa.BufferReader(data)).digest.hex() == record_digest(record or [whole])
+
+
+def read_at_once(data: pa.Buffer) -> pa.RecordBatch:
+    with opened(pa.BufferReader(data)) as file:
+        schema = reference_schema(file)
+        whole = file.read().cast(schema).combine_chunks().to_batches()
+        return whole[0] if whole else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
