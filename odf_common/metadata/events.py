@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
-from odf_common.metadata.base import U64, Base64Bytes, ExtraAttributes, Model, TextEnum, spelled
+from odf_common.metadata.base import U64, Base64Bytes, ExtraAttributes, Model, TextEnum, renamed_schema, spelled
 from odf_common.metadata.data_schema import DataSchema
 from odf_common.metadata.fragments import Attachments, Checkpoint, DataSlice, ExecuteTransformInput, SourceState
 from odf_common.metadata.sources import FetchStep, MergeStrategy, PrepStep, ReadStep
@@ -129,9 +129,7 @@ class SetDataSchema(Model):
     @model_validator(mode="before")
     @classmethod
     def _read_text_as_raw(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("schema"), str) and "rawArrowSchema" not in value:
-            return {"rawArrowSchema" if key == "schema" else key: item for key, item in value.items()}
-        return value
+        return renamed_schema(value, kind=str, name="rawArrowSchema")
 
     @model_validator(mode="after")
     def _has_a_schema(self) -> Self:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias
@@ -28,11 +30,21 @@ class DatasetSnapshot(Model):
     metadata: tuple[MetadataEvent, ...]
 
 
+def _plain_integer(value: Any) -> Any:
+    if type(value) is not int:
+        raise ValueError(f"expected an integer, got {type(value).__name__}")
+    return value
+
+
+_PlainInteger = BeforeValidator(_plain_integer)
+"""A Literal of numbers alone takes `true` and `1.0` for 1."""
+
+
 class MetadataBlockManifest(Model):
     """A block in text. Version 2 and 3 differ only in their binary form; 1 is obsolete."""
 
     kind: Literal["MetadataBlock"] = "MetadataBlock"
-    version: Literal[2, 3] = 2
+    version: Annotated[Literal[2, 3], _PlainInteger] = 2
     content: MetadataBlock
 
 
@@ -40,7 +52,7 @@ class MetadataEventManifest(Model):
     """An event in text."""
 
     kind: Literal["MetadataEvent"] = "MetadataEvent"
-    version: Literal[1] = 1
+    version: Annotated[Literal[1], _PlainInteger] = 1
     content: MetadataEvent
 
 
@@ -48,7 +60,7 @@ class DatasetSnapshotManifest(Model):
     """A snapshot in text."""
 
     kind: Literal["DatasetSnapshot"] = "DatasetSnapshot"
-    version: Literal[1] = 1
+    version: Annotated[Literal[1], _PlainInteger] = 1
     content: DatasetSnapshot
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from odf_common.metadata.base import I32, U64, Bool, Model, TextEnum, spelled
+from odf_common.metadata.base import I32, U64, Bool, Model, TextEnum, renamed_schema, spelled
 from odf_common.metadata.data_schema import DataSchema
 
 
@@ -178,9 +178,7 @@ class ReadStepBase(Model):
     @model_validator(mode="before")
     @classmethod
     def _read_list_as_ddl(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("schema"), list) and "ddlSchema" not in value:
-            return {"ddlSchema" if key == "schema" else key: item for key, item in value.items()}
-        return value
+        return renamed_schema(value, kind=list, name="ddlSchema")
 
     @model_serializer(mode="wrap")
     def _write_ddl_as_schema(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

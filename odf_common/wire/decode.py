@@ -6,7 +6,7 @@ Received bytes are the truth. They are kept and hashed as they are; the model be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,11 +17,10 @@ from odf_common.metadata.manifests import MetadataBlock
 from odf_common.timestamp import Timestamp
 from odf_common.wire._generated.layout import ENUMS, UNIONS
 from odf_common.wire.layout import Slot
-from odf_common.wire.plan import ENUM_MODELS, PLANS
+from odf_common.wire.limits import MAX_BLOCK_SIZE
+from odf_common.wire.plan import ENUM_MODELS, PLANS, table_width
 from odf_common.wire.reader import BufferReader, Table
 from odf_common.wire.versions import MAX_VERSION, METADATA_BLOCK_CODE, MIN_VERSION
-
-MAX_BLOCK_SIZE = 16 * 1024 * 1024  # bytes
 
 
 class ObsoleteVersionError(MalformedBytesError):
@@ -51,26 +50,32 @@ class _UnknownMemberError(Exception):
 
 def decode_block(data: bytes) -> EncodedBlock:
     """Decode a block file. MalformedBytesError, or a subclass for versions that are not read."""
-    if len(data) > MAX_BLOCK_SIZE:
-        raise MalformedBytesError(f"a block of {len(data)} bytes is larger than the {MAX_BLOCK_SIZE} that are read")
-    version, content = _open_envelope(data)
-    decoder = _Decoder(BufferReader(content))
-    return EncodedBlock(data, sha3_256(data), version, decoder.block(), tuple(decoder.unknown))
+    envelope = _open_envelope(data)
+    decoder = _Decoder(BufferReader(envelope.content))
+    block = decoder.block()
+    return EncodedBlock(data, sha3_256(data), envelope.version, block, (*envelope.unknown, *decoder.unknown))
 
 
 def check_envelope(data: bytes) -> int:
     """The manifest version of a block file, without decoding what is inside."""
-    return _open_envelope(data)[0]
+    return _open_envelope(data).version
 
 
 def prev_block_hash(data: bytes) -> Multihash | None:
     """The hash of the previous block, without decoding the event: enough to walk a chain back."""
-    root = BufferReader(_open_envelope(data)[1]).root()
-    link = root.bytes(1)
+    link = BufferReader(_open_envelope(data).content).root().bytes(1)
     return None if link is None else Multihash.from_bytes(link)
 
 
-def _open_envelope(data: bytes) -> tuple[int, bytes]:
+class _Envelope(NamedTuple):
+    version: int
+    content: bytes
+    unknown: tuple[str, ...]
+
+
+def _open_envelope(data: bytes) -> _Envelope:
+    if len(data) > MAX_BLOCK_SIZE:
+        raise MalformedBytesError(f"a block of {len(data)} bytes is larger than the {MAX_BLOCK_SIZE} that are read")
     manifest = BufferReader(data).root()
     kind, version = manifest.scalar(0, "long"), manifest.scalar(1, "int")
     if kind != METADATA_BLOCK_CODE:
@@ -88,7 +93,12 @@ def _open_envelope(data: bytes) -> tuple[int, bytes]:
     content = manifest.bytes(2)
     if content is None:
         raise MalformedBytesError("not a metadata block: the manifest has no content")
-    return version, content
+    unknown = (_unknown_field("Manifest", index) for index in manifest.present_beyond(table_width("Manifest")))
+    return _Envelope(version, content, tuple(unknown))
+
+
+def _unknown_field(table: str, index: int) -> str:
+    return f"{table}: unknown field in slot {index}"
 
 
 class _Decoder:
@@ -96,35 +106,22 @@ class _Decoder:
 
     def __init__(self, reader: BufferReader) -> None:
         self._reader = reader
-        self.unknown: list[str] = []
+        # An ordered set: many tables may carry the same unknown field.
+        self.unknown: dict[str, None] = {}
 
     def block(self) -> MetadataBlock:
-        root = self._reader.root()
-        plan = PLANS["MetadataBlock"]
-        *head, event_plan = plan.slots
-        fields = {p.attribute: item for p in head if (item := self._item(root, p.slot, plan.name)) is not None}
-        self._note_unknown_slots(root, plan.name, plan.width)
-        fields["event"] = self._event(root, event_plan.slot)
-        block: MetadataBlock = self._build(plan.name, plan.model, fields)
+        block: MetadataBlock = self._table("MetadataBlock", self._reader.root())
         return block
-
-    def _event(self, root: Table, slot: Slot) -> Any:
-        try:
-            return self._item(root, slot, "MetadataBlock")
-        except _UnknownMemberError as unknown:
-            self.unknown.append(str(unknown))
-            return UnknownEvent(type_code=root.scalar(slot.index, "ubyte"))
 
     def _table(self, name: str, table: Table) -> Any:
         plan = PLANS[name]
         fields = {p.attribute: item for p in plan.slots if (item := self._item(table, p.slot, name)) is not None}
-        self._note_unknown_slots(table, name, plan.width)
-        if plan.transparent:
-            return fields.get(plan.slots[0].attribute)
-        return self._build(name, plan.model, fields)
-
-    def _note_unknown_slots(self, table: Table, name: str, width: int) -> None:
-        self.unknown.extend(f"{name}: unknown field in slot {index}" for index in table.present_beyond(width))
+        for index in table.present_beyond(plan.width):
+            self.unknown[_unknown_field(name, index)] = None
+        if not plan.required <= fields.keys():
+            absent = ", ".join(sorted(plan.required - fields.keys()))
+            raise MalformedBytesError(f"{name}: absent, but required: {absent}")
+        return fields[plan.slots[0].attribute] if plan.transparent else self._build(name, plan.model, fields)
 
     def _build(self, name: str, model: Any, fields: dict[str, Any]) -> Any:
         try:
@@ -149,7 +146,7 @@ class _Decoder:
                 child = table.table(slot.index)
                 return None if child is None else self._table(slot.of, child)
             case "union":
-                return self._union(table, slot, owner)
+                return self._event(table, slot) if slot.of == "MetadataEvent" else self._union(table, slot, owner)
             case "timestamp":
                 parts = table.timestamp(slot.index)
                 return None if parts is None else Timestamp.from_ordinal(*parts)
@@ -168,14 +165,21 @@ class _Decoder:
         children = table.tables(slot.index)
         return None if children is None else tuple(self._table(slot.of, child) for child in children)
 
+    def _event(self, block: Table, slot: Slot) -> Any:
+        try:
+            return self._union(block, slot, "MetadataBlock")
+        except _UnknownMemberError as unknown:
+            self.unknown[str(unknown)] = None
+            return UnknownEvent(type_code=block.scalar(slot.index, "ubyte"))
+
     def _union(self, table: Table, slot: Slot, owner: str) -> Any:
         number = table.scalar(slot.index, "ubyte")
-        child = table.table(slot.index + 1)
-        if number == 0 and child is None:
-            return None
         members = UNIONS[slot.of]
         if number > len(members):
             raise _UnknownMemberError(f"{owner}.{slot.name}: unknown {slot.of} {number}")
+        child = table.table(slot.index + 1)
+        if number == 0 and child is None:
+            return None
         if number == 0 or child is None:
             raise MalformedBytesError(f"{owner}.{slot.name}: a union needs both its type and its value")
         return self._table(members[number - 1], child)

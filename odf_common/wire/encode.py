@@ -14,6 +14,7 @@ from odf_common.metadata.manifests import MetadataBlock
 from odf_common.timestamp import Timestamp
 from odf_common.wire._generated.layout import ENUMS
 from odf_common.wire.layout import Slot
+from odf_common.wire.limits import MAX_BLOCK_SIZE, MAX_DEPTH, MAX_ITEMS
 from odf_common.wire.plan import MEMBER_NUMBERS, PLANS, SlotPlan
 from odf_common.wire.versions import DEFAULT_VERSION, METADATA_BLOCK_CODE, TIMESTAMP_ALIGNMENT
 
@@ -23,11 +24,14 @@ _TIMESTAMP = struct.Struct("<iHxxII")
 
 
 class NotEncodableError(OdfError):
-    """The block holds something that only its own bytes can express."""
+    """The block holds what only its own bytes can express, or more than any reader would take."""
 
 
 def encode_block(block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSION) -> bytes:
-    """The bytes of a block file: a Manifest whose content is the block. Version 2 or 3 (aligned timestamps)."""
+    """The bytes of a block file: a Manifest whose content is the block. Version 2 or 3 (aligned timestamps).
+
+    NotEncodableError for an event of a later version, and for what is too large or too deep to be read again.
+    """
     if manifest_version not in TIMESTAMP_ALIGNMENT:
         raise NotEncodableError(f"manifest version {manifest_version} is not one of {sorted(TIMESTAMP_ALIGNMENT)}")
     if isinstance(block.event, UnknownEvent):
@@ -35,7 +39,10 @@ def encode_block(block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSIO
             f"event type {block.event.type_code} is of a later version; only the block's original bytes can be kept"
         )
     content = _BlockWriter(TIMESTAMP_ALIGNMENT[manifest_version]).write(block)
-    return _envelope(content, manifest_version)
+    data = _envelope(content, manifest_version)
+    if len(data) > MAX_BLOCK_SIZE:
+        raise NotEncodableError(f"the block takes {len(data)} bytes; no more than {MAX_BLOCK_SIZE} are read")
+    return data
 
 
 def _envelope(content: bytes, version: int) -> bytes:
@@ -55,6 +62,8 @@ class _BlockWriter:
     def __init__(self, timestamp_alignment: int) -> None:
         self._builder = Builder(_INITIAL_SIZE)
         self._timestamp_alignment = timestamp_alignment
+        self._depth = 0
+        self._items = 0
         self._prepend: dict[str, Callable[[Any], None]] = {
             "bool": self._builder.PrependBool,
             "short": self._builder.PrependInt16,
@@ -70,19 +79,31 @@ class _BlockWriter:
 
     def _table(self, table: str, value: Any) -> int:
         plan = PLANS[table]
+        self._count(1)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise NotEncodableError(f"the block nests its parts deeper than {MAX_DEPTH}")
         if plan.transparent:
             present: list[tuple[SlotPlan, Any]] = [(plan.slots[0], value)]
         else:
             present = [(p, item) for p in plan.slots if (item := getattr(value, p.attribute)) is not None]
         children = [self._child(p.slot, item) for p, item in present]
+        self._depth -= 1
         self._builder.StartObject(plan.width)
         for (slot_plan, item), child in zip(present, children, strict=True):
             self._field(slot_plan.slot, item, child)
         return int(self._builder.EndObject())
 
+    def _count(self, items: int) -> None:
+        self._items += items
+        if self._items > MAX_ITEMS:
+            raise NotEncodableError(f"the block has more than {MAX_ITEMS} parts")
+
     def _child(self, slot: Slot, item: Any) -> int:
         """Write what a field points to; 0 for what lies in the table itself."""
         if slot.vector:
+            if slot.kind == "string":
+                self._count(len(item))
             return self._vector([self._element(slot, element) for element in item])
         return self._element(slot, item)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 from odf_common.metadata import base, data_schema, events, fragments, manifests, sources, transforms
@@ -26,6 +27,8 @@ class TablePlan(NamedTuple):
     slots: tuple[SlotPlan, ...]
     width: int
     """Number of slots; a union counts twice."""
+    required: frozenset[str]
+    """Attributes that must not be absent; the schema marks none."""
     transparent: bool
     """FlatBuffers has no vector of unions: such a table only wraps one and has no model of its own."""
 
@@ -39,11 +42,23 @@ def _model(table: str) -> Any:
     return next((getattr(module, table) for module in _MODULES if hasattr(module, table)), None)
 
 
+def _required(model: Any) -> frozenset[str]:
+    if issubclass(model, base.Model):
+        return frozenset(name for name, field in model.model_fields.items() if field.is_required())
+    return frozenset(field.name for field in dataclasses.fields(model))
+
+
 def _plan(table: str) -> TablePlan:
-    slots = TABLES[table]
-    width = max((slot.index + (2 if slot.kind == "union" else 1) for slot in slots), default=0)
-    plans = tuple(SlotPlan(slot, _attribute(slot.name)) for slot in slots)
-    return TablePlan(table, _model(table), plans, width, transparent=table.endswith("Wrapper"))
+    slots = tuple(SlotPlan(slot, _attribute(slot.name)) for slot in TABLES[table])
+    if table.endswith("Wrapper"):
+        return TablePlan(table, None, slots, table_width(table), frozenset({slots[0].attribute}), transparent=True)
+    model = _model(table)
+    return TablePlan(table, model, slots, table_width(table), _required(model), transparent=False)
+
+
+def table_width(table: str) -> int:
+    """Number of slots of a table; a union counts twice."""
+    return max((slot.index + (2 if slot.kind == "union" else 1) for slot in TABLES[table]), default=0)
 
 
 PLANS: dict[str, TablePlan] = {table: _plan(table) for table in TABLES if table != "Manifest"}

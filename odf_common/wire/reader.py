@@ -6,12 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from odf_common.errors import MalformedBytesError
-
-MAX_DEPTH = 64
-"""Tables within tables; as in the verifiers of other languages."""
-
-MAX_TABLES = 32_768
-"""Tables and vector elements of one buffer: a schema of 10,000 columns fits, a bomb does not."""
+from odf_common.wire.limits import ITEM_SIZE, MAX_DEPTH, MAX_ITEMS, SHARED_SIZE
 
 _SCALARS = {
     name: struct.Struct("<" + code)
@@ -35,20 +30,25 @@ _VTABLE_ENTRIES = [struct.Struct(f"<{count}H") for count in range(_MAX_SLOTS + 1
 
 
 class BufferReader:
-    """One finished FlatBuffer. Every failure is a MalformedBytesError that names the byte."""
+    """One finished FlatBuffer. Every failure is a MalformedBytesError that names the byte.
+
+    Offsets may share targets, so a small buffer can unfold into a huge tree of tables, or into many copies of a long
+    text: whatever is read is paid for out of two allowances.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._work_left = min(MAX_TABLES, len(data) // 2)
+        self._items_left = min(MAX_ITEMS, len(data) // ITEM_SIZE)
+        self._bytes_left = max(SHARED_SIZE, len(data))
 
     def root(self) -> Table:
         """The root table."""
         return Table(self, self.u32(0), depth=1)
 
-    def spend(self, amount: int = 1) -> None:
-        """Count tables and elements: offsets may share targets, so a small buffer can unfold into a huge tree."""
-        self._work_left -= amount
-        if self._work_left < 0:
+    def spend(self, items: int) -> None:
+        """Pay for tables, texts of vectors and unknown slots."""
+        self._items_left -= items
+        if self._items_left < 0:
             raise MalformedBytesError("malformed buffer: more tables and elements than its size allows")
 
     def u32(self, position: int) -> int:
@@ -72,6 +72,9 @@ class BufferReader:
     def bytes(self, position: int) -> bytes:
         """The byte vector whose offset lies at `position`."""
         start, size = self.vector(position, 1)
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise MalformedBytesError("malformed buffer: more text than its size allows")
         return self.data[start : start + size]
 
     def string(self, position: int) -> str:
@@ -90,7 +93,7 @@ class Table:
     def __init__(self, reader: BufferReader, position: int, *, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise MalformedBytesError(f"malformed buffer: tables nested deeper than {MAX_DEPTH}")
-        reader.spend()
+        reader.spend(1)
         vtable = position - reader.unpack(_I32, position)[0]
         vtable_size, self._size = reader.unpack(_U16_PAIR, vtable)
         slots = (vtable_size - _VTABLE_HEADER) // 2
@@ -109,9 +112,12 @@ class Table:
             raise MalformedBytesError(f"malformed buffer: slot {index} passes the end of its table")
         return self._position + entry
 
-    def present_beyond(self, width: int) -> Iterator[int]:
+    def present_beyond(self, width: int) -> tuple[int, ...]:
         """Indexes of the slots behind the first `width` that hold something."""
-        return (index for index, entry in enumerate(self._entries[width:], width) if entry)
+        if len(self._entries) <= width:
+            return ()
+        self._reader.spend(len(self._entries) - width)
+        return tuple(index for index, entry in enumerate(self._entries[width:], width) if entry)
 
     def optional_scalar(self, index: int, kind: str) -> int | bool | None:
         """A number or bool, None when absent."""
@@ -152,19 +158,21 @@ class Table:
     def strings(self, index: int) -> tuple[str, ...] | None:
         """A vector of strings."""
         positions = self._elements(index)
-        return None if positions is None else tuple(self._reader.string(position) for position in positions)
+        if positions is None:
+            return None
+        self._reader.spend(len(positions))
+        return tuple(self._reader.string(position) for position in positions)
 
-    def tables(self, index: int) -> tuple[Table, ...] | None:
-        """A vector of tables."""
+    def tables(self, index: int) -> Iterator[Table] | None:
+        """A vector of tables, each looked up when its turn comes."""
         positions = self._elements(index)
-        return None if positions is None else tuple(self._follow(position) for position in positions)
+        return None if positions is None else (self._follow(position) for position in positions)
 
     def _elements(self, index: int) -> range | None:
         position = self._at(index, 4)
         if position is None:
             return None
         start, count = self._reader.vector(position, 4)
-        self._reader.spend(count)
         return range(start, start + 4 * count, 4)
 
     def _follow(self, position: int) -> Table:
