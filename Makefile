@@ -18,7 +18,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 run: setup ## See it work: make a dataset, read its log, check it, damage it
-	$(BIN)/python examples/tour.py $(ARGS)
+	$(BIN)/python -m examples.tour $(ARGS)
 
 test: setup ## All tests
 	$(BIN)/pytest --numprocesses=auto $(ARGS)

@@ -129,11 +129,11 @@ class _Check:
         self._size += size
 
     def _slice(self, promised: DataSlice) -> None:
-        from odf_common.data.slice_check import check_slice_content
+        from odf_common.data.slices import check_records
 
         place = f"{ObjectKind.DATA.value}/{promised.physical_hash}"
         with self._objects.open_file(ObjectKind.DATA, promised.physical_hash) as file:
-            check_slice_content(file, promised, place=place, offset_column=self.chain.vocabulary.offset_column)
+            check_records(file, promised, place=place, vocabulary=self.chain.vocabulary)
         self._slices += 1
         self._records += promised.offset_interval.end - promised.offset_interval.start + 1
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from odf_common.data.errors import UnsupportedTypeError
 from odf_common.data.logical_hash import logical_hash
-from odf_common.data.parquet_file import ParquetSource, bounded_batches, opened
+from odf_common.data.parquet_file import ParquetSource, bounded_batches, conformed, opened
 from odf_common.data.reference_decoder import reference_schema
 from odf_common.data.system_columns import as_read, first_gap
 from odf_common.errors import CorruptedError, MalformedBytesError
@@ -67,7 +67,7 @@ def read_slice(
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
         for batch in bounded_batches(file, columns=columns):
-            yield batch.select(schema.names).cast(schema)
+            yield conformed(batch.select(schema.names), schema)
 
 
 def physical_hash(path: StrPath) -> Multihash:
@@ -84,9 +84,16 @@ def check_slice(path: StrPath, promised: DataSlice, *, vocabulary: DatasetVocabu
     place = os.fspath(path)
     _check(place, "size in bytes", promised.size, Path(path).stat().st_size)
     _check(place, "physical hash", promised.physical_hash, physical_hash(path))
+    check_records(path, promised, place=place, vocabulary=vocabulary)
+
+
+def check_records(
+    source: ParquetSource, promised: DataSlice, *, place: str, vocabulary: DatasetVocabulary | None = None
+) -> None:
+    """Raise CorruptedError, which names `place`, unless a slice whose bytes are right holds the promised records."""
     try:
-        _check_offsets(path, promised.offset_interval, vocabulary or DatasetVocabulary())
-        _check(place, "logical hash", promised.logical_hash, logical_hash(path))
+        _check_offsets(source, promised.offset_interval, place, vocabulary or DatasetVocabulary())
+        _check(place, "logical hash", promised.logical_hash, logical_hash(source))
     except (MalformedBytesError, UnsupportedTypeError) as error:
         raise CorruptedError(place, str(error)) from error
 
@@ -96,13 +103,12 @@ def _check(place: str, what: str, promised: object, found: object) -> None:
         raise CorruptedError(place, f"its {what} is {found}, {promised} was promised")
 
 
-def _check_offsets(path: StrPath, promised: OffsetInterval, vocabulary: DatasetVocabulary) -> None:
-    place = os.fspath(path)
-    with opened(path) as file:
+def _check_offsets(source: ParquetSource, promised: OffsetInterval, place: str, vocabulary: DatasetVocabulary) -> None:
+    with opened(source) as file:
         _check(place, "number of records", promised.end - promised.start + 1, file.metadata.num_rows)
     start = promised.start
     name = vocabulary.offset_column
-    for batch in read_slice(path, columns=[name], vocabulary=vocabulary):
+    for batch in read_slice(source, columns=[name], vocabulary=vocabulary):
         gap = first_gap(batch.column(0), start)
         if gap is not None:
             raise CorruptedError(place, f"offset {gap[0]} was promised where its column {name!r} has {gap[1]}")
