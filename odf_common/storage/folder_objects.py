@@ -199,11 +199,17 @@ class _Unsynced:
 def _sync_all(paths: set[Path]) -> None:
     if len(paths) < _MANY_FILES:
         for path in paths:
-            sync_path(path)
+            _sync_if_there(path)
         return
     # In parallel, a journaling file system answers many of them with one write.
     with ThreadPoolExecutor(_SYNC_THREADS) as pool:
-        list(pool.map(sync_path, paths))
+        list(pool.map(_sync_if_there, paths))
+
+
+def _sync_if_there(path: Path) -> None:
+    # What somebody deleted in the meantime, such as a whole dataset, must not fail every later sync.
+    with suppress(FileNotFoundError):
+        sync_path(path)
 
 
 def _read_bounded(path: str, max_size: int) -> bytes:

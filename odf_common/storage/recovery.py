@@ -97,8 +97,12 @@ def _write_files(repository: Repository, entry: DatasetEntry, problems: list[Pro
             problems.append(
                 Problem(entry.location, f"the catalog has {name!r} at {target}, but there is no such block")
             )
-        elif repository.write_ref_file(entry, name):
-            yield f"{entry.location}/{REFS_FOLDER}/{name}"
+            continue
+        try:
+            if repository.write_ref_file(entry, name):
+                yield f"{entry.location}/{REFS_FOLDER}/{name}"
+        except InvalidTextError as error:
+            problems.append(Problem(entry.location, str(error)))
     if repository.write_alias_file(entry):
         yield f"{entry.location}/{INFO_FOLDER}/{ALIAS_INFO}"
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import socket
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -45,15 +44,12 @@ def test_credentials_of_postgres_are_shown_nowhere(scheme: str) -> None:
     assert "hunter2" not in place(make_engine(url))
 
 
-def test_a_locked_catalog_is_said_to_be_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_catalog_is_said_to_be_unavailable(catalog_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_WAIT_FOR_LOCK_MS", 10)
-    with Catalog.open(f"sqlite:///{tmp_path}/catalog.db") as catalog:
-        other = sqlite3.connect(tmp_path / "catalog.db")
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailableError, match="locked"):
+    with Catalog.open(catalog_url) as catalog, Catalog.open(catalog_url) as other:
+        with other.begin(), pytest.raises(StoreUnavailableError, match="lock"):
             add_dataset(catalog)
         assert list(catalog.datasets()) == []
-        other.close()
         add_dataset(catalog)
 
 

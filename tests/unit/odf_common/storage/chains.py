@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odf_common.identity.did import DatasetId
-from odf_common.identity.multihash import Multihash
+from odf_common.identity.multihash import Multihash, sha3_256
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind, MetadataEvent, Seed, SetInfo
 from odf_common.metadata.manifests import MetadataBlock
@@ -11,7 +11,6 @@ from odf_common.storage.ports import ObjectStore
 from odf_common.storage.repository import Dataset, Repository
 from odf_common.timestamp import Timestamp
 from odf_common.wire.encode import encode_block
-from odf_common.identity.multihash import sha3_256
 
 NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 

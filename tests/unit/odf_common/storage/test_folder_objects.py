@@ -106,6 +106,12 @@ def test_a_failed_sync_is_not_forgotten(store: FolderObjects, synced: Synced) ->
             store.sync()
 
 
+def test_what_was_deleted_in_the_meantime_need_not_be_synced(store: FolderObjects, blocks: Path) -> None:
+    store.put_block(BLOCK, b"a block")
+    (blocks / str(BLOCK)).unlink()
+    store.sync()
+
+
 def test_a_staged_file_of_another_file_system_is_copied(
     tmp_path: Path, store: FolderObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from odf_common.metadata.events import DatasetKind
 from odf_common.storage.layout import ObjectKind
 from odf_common.storage.recovery import Problem
 from odf_common.storage.repository import Repository
-from tests.unit.odf_common.storage.chains import an_id, append, create, put_block, put_seed
+from tests.unit.odf_common.storage.chains import an_id, append, create, put_seed
 
 FOLDER = an_id(1).multibase
 
@@ -30,23 +30,169 @@ def test_files_that_are_in_line_are_left_alone(repository: Repository) -> None:
     assert (reconciled.written, reconciled.problems) == ((), ())
 
 
-@pytest.mark.parametrize("damage", ["behind", "damaged", "missing"])
-def test_the_catalog_wins_over_files(repository: Repository, damage: str) -> None:
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_the_catalog_wins_over_files(repository: Repository, is_missing: bool) -> None:
     dataset = create(repository, 1, "orders")
     old = dataset.refs.get("head")
+    assert old is not None
     head = append(dataset, "more")
     files = repository.root.folder(FOLDER).refs
-    match damage:
-        case "behind":
-            assert old is not None
-            files.replace("head", old)
-        case "damaged":
-            files.replace("head", head)
-            dataset_folder_write(repository, "refs/head", b"f1620\n")
-        case _:
-            files.remove("head")
+    if is_missing:
+        files.remove("head")
+    else:
+        files.replace("head", old)
     dataset.objects.put_info("alias", b"something else")
     assert repository.reconcile().written == (f"{FOLDER}/refs/head", f"{FOLDER}/info/alias")
     assert files.get("head") == head
     assert dataset.objects.get_info("alias") == b"orders"
     assert repository.reconcile().written == ()
+
+
+def test_the_catalog_wins_over_a_damaged_file(local_repository: Repository, tmp_path: Path) -> None:
+    dataset = create(local_repository, 1, "orders")
+    file = tmp_path / "datasets" / FOLDER / "refs/head"
+    file.write_bytes(b"")
+    local_repository.reconcile()
+    assert file.read_text() == str(dataset.refs.get("head"))
+    file.write_bytes(b"f1620")
+    head = append(dataset, "more")
+    assert file.read_text() == str(head)
+
+
+def test_a_stranger_in_the_way_of_a_ref_is_reported(local_repository: Repository, tmp_path: Path) -> None:
+    dataset = create(local_repository, 1, "orders")
+    head = dataset.refs.get("head")
+    assert head is not None
+    (tmp_path / "datasets" / FOLDER / "refs/branches").write_text(str(head))
+    dataset.refs.compare_and_set("branches/review", expected=None, new=head)
+    (problem,) = local_repository.reconcile().problems
+    assert "cannot exist beside the ref 'branches'" in problem.reason
+
+
+def test_no_file_is_made_to_point_at_something_missing(local_repository: Repository) -> None:
+    create(local_repository, 1, "orders")
+    local_repository.root.remove(FOLDER)
+    (problem,) = local_repository.reconcile().problems
+    assert problem.folder == FOLDER
+    assert "there is no such block" in problem.reason
+    assert local_repository.root.folder(FOLDER).refs.get("head") is None
+
+
+def test_a_folder_that_the_catalog_does_not_know_is_reported_and_kept(repository: Repository) -> None:
+    create(repository, 1, "orders")
+    head = put_seed(repository.folder(an_id(2)).objects, an_id(2))
+    repository.root.folder("lost+found").objects.put_info("x", b"")
+    (problem,) = repository.reconcile().problems
+    assert problem.folder == an_id(2).multibase
+    assert repository.folder(an_id(2)).objects.has(ObjectKind.BLOCKS, head)
+
+
+def test_what_dead_writers_left_is_removed(local_repository: Repository, tmp_path: Path) -> None:
+    create(local_repository, 1, "orders")
+    yesterday = time.time() - 86_400
+    for folder in ("refs", "blocks", "info"):
+        left_over = tmp_path / "datasets" / FOLDER / folder / ".pending-dead"
+        left_over.write_bytes(b"")
+        os.utime(left_over, (yesterday, yesterday))
+    local_repository.reconcile()
+    assert list(tmp_path.rglob(".pending-*")) == []
+
+
+def test_a_lost_catalog_is_rebuilt_from_the_folders(repository: Repository, new_catalog: Catalog) -> None:
+    create(repository, 1, "Acme/orders")
+    create(repository, 2, "totals", DatasetKind.DERIVATIVE)
+    head = append(repository.open(an_id(1)), "more")
+    repository.open(an_id(1)).refs.compare_and_set("branches/review", expected=None, new=head)
+    rebuilt = Repository(repository.root, new_catalog)
+    result = rebuilt.rebuild_catalog()
+    assert result.problems == ()
+    assert [(str(entry.alias), entry.kind) for entry in result.restored] == [
+        ("Acme/orders", DatasetKind.ROOT),
+        ("totals", DatasetKind.DERIVATIVE),
+    ]
+    assert new_catalog.refs(an_id(1)) == {"head": head, "branches/review": head}
+    append(rebuilt.open(DatasetAlias.parse("acme/ORDERS")), "life goes on")
+    assert rebuilt.reconcile().problems == ()
+
+
+def test_rebuilding_twice_adds_nothing(repository: Repository) -> None:
+    create(repository, 1, "orders")
+    result = repository.rebuild_catalog()
+    assert (result.restored, result.problems) == ((), ())
+
+
+def test_of_two_datasets_of_one_name_the_later_one_is_reported(repository: Repository, new_catalog: Catalog) -> None:
+    create(repository, 1, "orders")
+    create(repository, 2, "other").objects.put_info("alias", b"ORDERS")
+    result = Repository(repository.root, new_catalog).rebuild_catalog()
+    assert [entry.id for entry in result.restored] == [an_id(1)]
+    (problem,) = result.problems
+    assert problem.folder == an_id(2).multibase
+    assert "taken by" in problem.reason
+
+
+@pytest.mark.parametrize("alias", [b"", b"no_such.name", b"\xff"])
+def test_a_dataset_without_a_readable_alias_is_named_like_its_folder(
+    repository: Repository, new_catalog: Catalog, alias: bytes
+) -> None:
+    create(repository, 1, "orders").objects.put_info("alias", alias)
+    (entry,) = Repository(repository.root, new_catalog).rebuild_catalog().restored
+    assert str(entry.alias) == FOLDER
+
+
+def test_a_folder_without_a_head_never_was_a_dataset(repository: Repository, new_catalog: Catalog) -> None:
+    put_seed(repository.folder(an_id(1)).objects, an_id(1))
+    assert problem_of_rebuilding(repository, new_catalog).reason.startswith("refs/head: it does not exist")
+
+
+def test_a_chain_of_another_dataset_is_reported(repository: Repository, new_catalog: Catalog) -> None:
+    folder = repository.folder(an_id(1))
+    folder.refs.replace("head", put_seed(folder.objects, an_id(2)))
+    assert "another dataset" in problem_of_rebuilding(repository, new_catalog).reason
+
+
+@pytest.mark.parametrize("content", [b"", b"f1620\n"])
+def test_a_damaged_head_is_reported_and_left_alone(
+    local_repository: Repository, new_catalog: Catalog, tmp_path: Path, content: bytes
+) -> None:
+    create(local_repository, 1, "orders")
+    file = tmp_path / "datasets" / FOLDER / "refs/head"
+    file.write_bytes(content)
+    assert problem_of_rebuilding(local_repository, new_catalog).reason.startswith("refs/head")
+    assert file.read_bytes() == content
+
+
+def test_a_damaged_block_is_reported(local_repository: Repository, new_catalog: Catalog) -> None:
+    dataset = create(local_repository, 1, "orders")
+    head = dataset.refs.get("head")
+    assert head is not None
+    dataset.objects.put_block(head, b"not this")
+    assert str(head) in problem_of_rebuilding(local_repository, new_catalog).reason
+
+
+def test_a_damaged_branch_is_reported_and_does_not_cost_the_dataset(
+    local_repository: Repository, new_catalog: Catalog, tmp_path: Path
+) -> None:
+    create(local_repository, 1, "orders")
+    (tmp_path / "datasets" / FOLDER / "refs/README").write_bytes(b"hello")
+    result = Repository(local_repository.root, new_catalog).rebuild_catalog()
+    assert [entry.id for entry in result.restored] == [an_id(1)]
+    assert [problem.folder for problem in result.problems] == [FOLDER]
+
+
+def test_a_deletion_that_did_not_finish_is_not_undone_by_a_rebuild(
+    local_repository: Repository, new_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(local_repository, 1, "orders")
+    with monkeypatch.context() as crash:
+        crash.setattr(local_repository.root, "remove", lambda name: None)
+        local_repository.delete(an_id(1))
+    assert Repository(local_repository.root, new_catalog).rebuild_catalog().restored == ()
+
+
+def problem_of_rebuilding(repository: Repository, new_catalog: Catalog) -> Problem:
+    result = Repository(repository.root, new_catalog).rebuild_catalog()
+    assert result.restored == ()
+    (problem,) = result.problems
+    assert problem.folder == FOLDER
+    return problem

@@ -78,9 +78,7 @@ def test_a_ref_does_not_move_to_a_block_that_is_missing(repository: Repository) 
     assert dataset.refs.get("head") == head
 
 
-def test_what_a_ref_moves_to_is_durable_before(
-    local_repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_ref_moves_to_is_durable_before(local_repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = create(local_repository, 1, "orders")
     steps: list[str] = []
     monkeypatch.setattr(FolderObjects, "put_block", noting(steps, "put", FolderObjects.put_block))
