@@ -1,7 +1,8 @@
 """The roots of every error of the core, sorted by what the caller can do about it.
 
 OdfError
-  InvalidTextError         a text (hash, id, reference, time, DDL, manifest) does not parse: mend the text
+  InvalidTextError         a text (hash, id, reference, time, DDL) does not parse: mend the text
+  InvalidManifestError     a manifest is not what it should be (odf_common.text): mend the named line
   MalformedBytesError      bytes are not what they claim to be (block, schema, slice): nothing to retry
   AppendRefusedError       the next block breaks a rule of the chain: mend the event
   RefCASFailedError        somebody else moved the ref first: reload and decide again

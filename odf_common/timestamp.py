@@ -57,7 +57,7 @@ class Timestamp(TextValue):
             raise MalformedBytesError(f"year {year} of a timestamp lies outside 1 to 9999") from error
         if not 1 <= ordinal_day <= days_in_year:
             raise MalformedBytesError(f"day {ordinal_day} of a timestamp does not exist in the year {year}")
-        if second >= SECONDS_PER_DAY or nanosecond >= NANOS_PER_SECOND:
+        if not (0 <= second < SECONDS_PER_DAY and 0 <= nanosecond < NANOS_PER_SECOND):
             raise MalformedBytesError(f"second {second}, nanosecond {nanosecond} of a timestamp is not a time of day")
         days = first + ordinal_day - 1 - _EPOCH_DAY
         return cls((days * SECONDS_PER_DAY + second) * NANOS_PER_SECOND + nanosecond)

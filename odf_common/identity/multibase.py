@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from odf_common.errors import InvalidTextError
 
 _MAX_CHARACTERS = 512
 """Far above any hash or key; decoding base58 costs the square of its length."""
 
 _FINAL = frozenset("fFbBzmuU")
+_BASE16 = frozenset("fF")
 
 
 def encode(data: bytes) -> str:
@@ -45,9 +48,16 @@ def _decode_any(text: str, what: str) -> bytes:
         # The library raises several unrelated classes, none of which its documentation promises.
         raise InvalidTextError(what, text, position=_first_odd(text), reason=_first_line(error)) from error
     if canonical != text:
-        position = next((i for i, (a, b) in enumerate(zip(text, canonical, strict=False)) if a != b), len(canonical))
-        raise InvalidTextError(what, text, position=position, reason="not the canonical form of its encoding")
+        _refuse_other_form(what, text, canonical)
     return data
+
+
+def _refuse_other_form(what: str, text: str, canonical: str) -> NoReturn:
+    if text[0] in _BASE16 and len(text) % 2 == 0:
+        raise InvalidTextError(what, text, position=len(text), reason="an odd number of base16 digits")
+    differs = (i for i, (a, b) in enumerate(zip(text, canonical, strict=False)) if a != b)
+    position = next(differs, min(len(text), len(canonical)))
+    raise InvalidTextError(what, text, position=position, reason="not the canonical form of its encoding")
 
 
 _ALPHABETS = {

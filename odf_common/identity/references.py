@@ -20,6 +20,8 @@ MAX_URL_CHARACTERS = 2048
 _NAME = re.compile(r"[a-zA-Z0-9]+(?:[-.][a-zA-Z0-9]+)*", re.ASCII)
 _ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _URL = re.compile(r"[a-zA-Z0-9]+(?:\+[a-zA-Z0-9]+)*://[!-~]+", re.ASCII)
+_BEGUN_URL = re.compile(r"(?:[a-zA-Z0-9]+\+)*(?:[a-zA-Z0-9]+(?::(?:/(?:/[!-~]*)?)?)?)?", re.ASCII)
+"""Whatever could still become a URL."""
 _SEPARATOR = "/"
 
 
@@ -51,8 +53,8 @@ class Name(TextValue):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Name) and self.folded == other.folded
 
-    def __lt__(self, other: Name) -> bool:
-        return self.folded < other.folded
+    def __lt__(self, other: object) -> bool:
+        return self.folded < other.folded if isinstance(other, Name) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.folded)
@@ -85,9 +87,10 @@ class RepoName(Name):
     WHAT = "repository name"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
+@dataclass(frozen=True, slots=True)
 class DatasetAlias(TextValue):
-    """`name` or `account/name`."""
+    """`name` or `account/name`; those without an account sort first."""
 
     account: AccountName | None
     name: DatasetName
@@ -100,6 +103,12 @@ class DatasetAlias(TextValue):
         names = _split(text, at_most=2, what="dataset alias")
         account = _part(AccountName, text, names, -2) if len(names) > 1 else None
         return cls(account, _part(DatasetName, text, names, -1))
+
+    def __lt__(self, other: object) -> bool:
+        return self._sort_key() < other._sort_key() if isinstance(other, DatasetAlias) else NotImplemented
+
+    def _sort_key(self) -> tuple[str, str]:
+        return ("" if self.account is None else self.account.folded), self.name.folded
 
     def __str__(self) -> str:
         return str(self.name) if self.account is None else f"{self.account}{_SEPARATOR}{self.name}"
@@ -138,8 +147,12 @@ class DatasetIdRemote(TextValue):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a repository name and a dataset id."""
-        repo, _, did = text.partition(_SEPARATOR)
-        name = RepoName.parse(repo)
+        repo, separator, did = text.partition(_SEPARATOR)
+        name = _part(RepoName, text, [repo], 0)
+        if not separator:
+            raise InvalidTextError(
+                "remote dataset id", text, position=len(text), reason="expected repository/did:odf:…, found no '/'"
+            )
         try:
             return cls(name, DatasetId.parse(did))
         except InvalidTextError as error:
@@ -164,8 +177,9 @@ class DatasetUrl(TextValue):
                 "URL", text, position=MAX_URL_CHARACTERS, reason=f"longer than {MAX_URL_CHARACTERS} characters"
             )
         if not _URL.fullmatch(text):
-            odd = next((i for i, c in enumerate(text) if not "!" <= c <= "~"), len(text))
-            raise InvalidTextError("URL", text, position=odd, reason="expected scheme://address in printable ASCII")
+            raise InvalidTextError(
+                "URL", text, position=_first_wrong_in_url(text), reason="expected scheme://address in printable ASCII"
+            )
         return cls(text)
 
     def __str__(self) -> str:
@@ -242,3 +256,8 @@ def _refuse_name(what: str, text: str) -> NoReturn:
             raise InvalidTextError(what, text, position=position, reason=reason)
     reason = "it is empty" if not text else "it ends with a separator"
     raise InvalidTextError(what, text, position=max(len(text) - 1, 0), reason=reason)
+
+
+def _first_wrong_in_url(text: str) -> int:
+    begun = _BEGUN_URL.match(text)
+    return begun.end() if begun else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -70,10 +70,6 @@ class Document:
     def source(self) -> str:
         """The name of the text in messages."""
         return self.text.name
-
-    def wrapped(self, envelope: Mapping[str, JsonValue], key: str) -> Document:
-        """The same document as the field `key` of an object that the text leaves out, and so do its positions."""
-        return replace(self, value={**envelope, key: self.value})
 
     def position_of(self, path: Path) -> Position:
         """Where the value is; of a path that leads nowhere, the last part that exists."""

@@ -84,12 +84,6 @@ def test_positions_count_from_the_start_of_the_text_in_every_document() -> None:
     assert second.source == "two.yaml"
 
 
-def test_a_document_can_stand_for_a_field_of_an_envelope() -> None:
-    document = read_document("kind: Seed\nid: 1\n").wrapped({"kind": "Event", "version": 1}, "content")
-    assert document.value == {"kind": "Event", "version": 1, "content": {"kind": "Seed", "id": 1}}
-    assert document.follow(("content", "id")) == (11, ("id",))
-
-
 @pytest.mark.parametrize(
     ("path", "text"),
     [

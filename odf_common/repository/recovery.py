@@ -21,7 +21,7 @@ from odf_common.storage.layout import ALIAS_INFO, HEAD, INFO_FOLDER, REFS_FOLDER
 from odf_common.wire.decode import decode_block
 
 if TYPE_CHECKING:
-    from odf_common.storage.repository import Repository
+    from odf_common.repository.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)

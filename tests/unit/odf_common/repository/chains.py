@@ -7,8 +7,8 @@ from odf_common.identity.multihash import Multihash, sha3_256
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind, MetadataEvent, Seed, SetInfo
 from odf_common.metadata.manifests import MetadataBlock
+from odf_common.repository.repository import Dataset, Repository
 from odf_common.storage.ports import ObjectStore
-from odf_common.storage.repository import Dataset, Repository
 from odf_common.timestamp import Timestamp
 from odf_common.wire.encode import encode_block
 

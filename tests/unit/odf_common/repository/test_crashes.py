@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import tests
+from odf_common.repository.repository import Repository
 from odf_common.storage.layout import ObjectKind
-from odf_common.storage.repository import Repository
-from tests.unit.odf_common.storage import crashing_committer
-from tests.unit.odf_common.storage.chains import an_id, append, create
+from tests.unit.odf_common.repository import crashing_committer
+from tests.unit.odf_common.repository.chains import an_id, append, create
 
 REPOSITORY_ROOT = Path(tests.__file__).parents[1]
 

@@ -10,10 +10,10 @@ import pytest
 from odf_common.catalog.catalog import Catalog
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind
+from odf_common.repository.recovery import Problem
+from odf_common.repository.repository import Repository
 from odf_common.storage.layout import ObjectKind
-from odf_common.storage.recovery import Problem
-from odf_common.storage.repository import Repository
-from tests.unit.odf_common.storage.chains import an_id, append, create, put_seed
+from tests.unit.odf_common.repository.chains import an_id, append, create, put_seed
 
 FOLDER = an_id(1).multibase
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.repository.ref_mirror import bring_in_line
 from odf_common.storage.location import open_folder
 from odf_common.storage.ports import RefFiles
-from odf_common.storage.ref_mirror import bring_in_line
 
 A, B, C = (sha3_256(text) for text in (b"a", b"b", b"c"))
 

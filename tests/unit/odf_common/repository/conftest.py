@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from odf_common.catalog.catalog import Catalog
-from odf_common.storage.repository import Repository
+from odf_common.repository.repository import Repository
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from odf_common.errors import NotFoundError, RefCASFailedError, StoreUnavailable
 from odf_common.identity.multihash import sha3_256
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind
+from odf_common.repository.repository import Repository
 from odf_common.storage.folder_objects import FolderObjects
 from odf_common.storage.folder_refs import FolderRefs
 from odf_common.storage.location import open_folder
-from odf_common.storage.repository import Repository
-from tests.unit.odf_common.storage.chains import an_id, append, create, put_block, put_seed
+from tests.unit.odf_common.repository.chains import an_id, append, create, put_block, put_seed
 
 ORDERS = DatasetAlias.parse("acme/orders")
 

@@ -12,8 +12,8 @@ from typing import Any
 from unittest import mock
 
 from odf_common.catalog.catalog import Catalog
-from odf_common.storage.repository import Repository
-from tests.unit.odf_common.storage.chains import an_id, append
+from odf_common.repository.repository import Repository
+from tests.unit.odf_common.repository.chains import an_id, append
 
 
 def die(*_: Any, **__: Any) -> None:

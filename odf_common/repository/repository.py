@@ -19,15 +19,15 @@ from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias, DatasetRef
 from odf_common.metadata.events import DatasetKind
+from odf_common.repository.ref_mirror import bring_in_line
 from odf_common.storage.dataset_folder import DatasetFolder, DatasetRoot
 from odf_common.storage.layout import ALIAS_INFO, HEAD, ObjectKind
 from odf_common.storage.location import FROM_ENVIRONMENT, S3Options, is_elsewhere, open_folder, open_root
 from odf_common.storage.ports import ObjectStore, RefStore
-from odf_common.storage.ref_mirror import bring_in_line
 
 if TYPE_CHECKING:
     from odf_common.catalog.catalog import Catalog
-    from odf_common.storage.recovery import Rebuild, Reconciliation
+    from odf_common.repository.recovery import Rebuild, Reconciliation
 
 _log = logging.getLogger(__name__)
 
@@ -141,13 +141,13 @@ class Repository:
 
     def reconcile(self) -> Reconciliation:
         """Bring all files in line with the catalog, after a crash; see `recovery.reconcile`."""
-        from odf_common.storage.recovery import reconcile
+        from odf_common.repository.recovery import reconcile
 
         return reconcile(self)
 
     def rebuild_catalog(self) -> Rebuild:
         """Add the datasets that lie below the root to the catalog; see `recovery.rebuild_catalog`."""
-        from odf_common.storage.recovery import rebuild_catalog
+        from odf_common.repository.recovery import rebuild_catalog
 
         return rebuild_catalog(self)
 
