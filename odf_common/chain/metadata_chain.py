@@ -51,19 +51,24 @@ class MetadataChain:
         self._refs = refs
         self._known = ChainState()
 
+    @property
+    def head(self) -> Multihash | None:
+        """The newest block, None where there is no chain yet."""
+        return self._refs.get(HEAD)
+
     def state(self) -> ChainState:
         """The state at the head, from the cached summary where it fits.
 
         Reads only the blocks that the summary does not cover; CorruptedError names one that is missing or damaged.
         """
-        head = self._refs.get(HEAD)
+        head = self.head
         if head != self._known.head:
             self._known = self._state_at(head)
         return self._known
 
     def blocks(self) -> Iterator[EncodedBlock]:
         """All blocks from the head back to the Seed."""
-        head = self._refs.get(HEAD)
+        head = self.head
         if head is not None:
             yield from (decode_block(stored.data) for stored in walk_back(self._objects, head))
 

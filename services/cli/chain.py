@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odf_common.errors import CorruptedError, OdfError
+from odf_common.errors import CorruptedError, NotFoundError, OdfError
 from services.cli.reporting import Format, Output, Report, failure, reporting
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def log(
     """Show the blocks, newest first: a line each, or as manifests."""
     from services.cli import manifests
 
-    blocks = islice(_open_chain(folder).blocks(), limit)
+    chain = _open_chain(folder)
+    if chain.head is None:
+        raise NotFoundError(f"{folder}: refs/head does not exist; is this the folder of a dataset?")
+    blocks = islice(chain.blocks(), limit)
     match output:
         case LogFormat.TEXT:
             return map(manifests.block_line, blocks)

@@ -11,7 +11,7 @@ from services.cli.reporting import Format, Output, Report, reporting
 
 app = typer.Typer(no_args_is_help=True)
 
-File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file.", show_default=False)]
+File = Annotated[Path, typer.Argument(help="The file.", show_default=False)]
 
 
 @app.command(epilog="Example: odf hash logical my-dataset/data/f1620…")

@@ -169,10 +169,30 @@ class TestChain:
         log = write(tmp_path / "log.yaml", run("chain", "log", tmp_path / "d", "-o", "yaml").stdout)
         assert run("block", "hash", log).stdout == appended
 
-    def test_a_folder_that_is_no_dataset_is_refused(self, tmp_path: Path) -> None:
-        result = run("chain", "check", tmp_path)
+    @pytest.mark.parametrize("command", ["check", "log"])
+    def test_a_folder_that_is_no_dataset_is_refused(self, tmp_path: Path, command: str) -> None:
+        result = run("chain", command, tmp_path)
         assert result.exit_code == 1
         assert "refs/head" in result.stderr
+
+
+class TestHash:
+    def test_a_physical_hash_is_that_of_the_bytes(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "file", "multihash")
+        expected = "f162008c3792b2a4deed1bd7ea2328fb5de5531eccf0fbfa04a7d800cdc267137c635"
+        assert found(run("hash", "physical", file, "-o", "json")) == {"hash": expected, "size": 9}
+
+    @pytest.mark.parametrize("command", ["logical", "physical"])
+    def test_what_is_no_file_is_refused(self, tmp_path: Path, command: str) -> None:
+        for path in (tmp_path / "nothing", tmp_path):
+            result = run("hash", command, path)
+            assert result.exit_code == 1
+            assert str(path) in result.stderr
+
+    def test_what_is_not_parquet_has_no_logical_hash(self, tmp_path: Path) -> None:
+        result = run("hash", "logical", write(tmp_path / "file", "text"))
+        assert result.exit_code == 1
+        assert "cannot be read as Parquet" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["block"], ["chain", "check"], ["block", "encode", "x"], ["nonsense"]])
