@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from odf_common.catalog.errors import NameTakenError
 from odf_common.catalog.records import DatasetEntry
@@ -16,12 +15,10 @@ from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias, DatasetName
 from odf_common.metadata.events import Seed
+from odf_common.repository.repository import Repository
 from odf_common.storage.dataset_folder import DatasetFolder
 from odf_common.storage.layout import ALIAS_INFO, HEAD, INFO_FOLDER, REFS_FOLDER, ObjectKind
 from odf_common.wire.decode import decode_block
-
-if TYPE_CHECKING:
-    from odf_common.repository.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)

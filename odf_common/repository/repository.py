@@ -27,7 +27,6 @@ from odf_common.storage.ports import ObjectStore, RefStore
 
 if TYPE_CHECKING:
     from odf_common.catalog.catalog import Catalog
-    from odf_common.repository.recovery import Rebuild, Reconciliation
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +45,8 @@ class Repository:
     """Datasets below a root, each in a folder named by its id.
 
     A new state becomes visible in this order: objects, `sync`, the catalog's transaction, the refs' files. A crash
-    in between leaves objects that nothing refers to, or files that lag behind until the next move or `reconcile`.
+    in between leaves objects that nothing refers to, or files that lag behind until the next move, or until
+    `recovery.reconcile`.
     """
 
     def __init__(self, root: DatasetRoot, catalog: Catalog, *, s3: S3Options = FROM_ENVIRONMENT) -> None:
@@ -138,18 +138,6 @@ class Repository:
         for move in moves:
             with self._lagging(entries[move.dataset_id]):
                 self.write_ref_file(entries[move.dataset_id], move.name)
-
-    def reconcile(self) -> Reconciliation:
-        """Bring all files in line with the catalog, after a crash; see `recovery.reconcile`."""
-        from odf_common.repository.recovery import reconcile
-
-        return reconcile(self)
-
-    def rebuild_catalog(self) -> Rebuild:
-        """Add the datasets that lie below the root to the catalog; see `recovery.rebuild_catalog`."""
-        from odf_common.repository.recovery import rebuild_catalog
-
-        return rebuild_catalog(self)
 
     def folder_of(self, entry: DatasetEntry) -> DatasetFolder:
         """Where a dataset of the catalog lies."""

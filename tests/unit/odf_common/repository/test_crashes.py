@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tests
+from odf_common.repository.recovery import reconcile
 from odf_common.repository.repository import Repository
 from odf_common.storage.layout import ObjectKind
 from tests.unit.odf_common.repository import crashing_committer
@@ -45,7 +46,7 @@ def test_a_killed_writer_leaves_a_whole_state(local_repository: Repository, tmp_
     assert len(moves_of(local_repository)) - moves_before == (head != old)
     assert dataset.objects.has(ObjectKind.BLOCKS, head)
     assert files.get("head") == old
-    assert bool(local_repository.reconcile().written) == (head != old)
+    assert bool(reconcile(local_repository).written) == (head != old)
     assert files.get("head") == head
     appended = append(dataset, "life goes on")
     assert files.get("head") == appended

@@ -10,7 +10,7 @@ import pytest
 from odf_common.catalog.catalog import Catalog
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind
-from odf_common.repository.recovery import Problem
+from odf_common.repository.recovery import Problem, rebuild_catalog, reconcile
 from odf_common.repository.repository import Repository
 from odf_common.storage.layout import ObjectKind
 from tests.unit.odf_common.repository.chains import an_id, append, create, put_seed
@@ -26,7 +26,7 @@ def new_catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 def test_files_that_are_in_line_are_left_alone(repository: Repository) -> None:
     create(repository, 1, "orders")
-    reconciled = repository.reconcile()
+    reconciled = reconcile(repository)
     assert (reconciled.written, reconciled.problems) == ((), ())
 
 
@@ -42,17 +42,17 @@ def test_the_catalog_wins_over_files(repository: Repository, is_missing: bool) -
     else:
         files.replace("head", old)
     dataset.objects.put_info("alias", b"something else")
-    assert repository.reconcile().written == (f"{FOLDER}/refs/head", f"{FOLDER}/info/alias")
+    assert reconcile(repository).written == (f"{FOLDER}/refs/head", f"{FOLDER}/info/alias")
     assert files.get("head") == head
     assert dataset.objects.get_info("alias") == b"orders"
-    assert repository.reconcile().written == ()
+    assert reconcile(repository).written == ()
 
 
 def test_the_catalog_wins_over_a_damaged_file(local_repository: Repository, tmp_path: Path) -> None:
     dataset = create(local_repository, 1, "orders")
     file = tmp_path / "datasets" / FOLDER / "refs/head"
     file.write_bytes(b"")
-    local_repository.reconcile()
+    reconcile(local_repository)
     assert file.read_text() == str(dataset.refs.get("head"))
     file.write_bytes(b"f1620")
     head = append(dataset, "more")
@@ -65,14 +65,14 @@ def test_a_stranger_in_the_way_of_a_ref_is_reported(local_repository: Repository
     assert head is not None
     (tmp_path / "datasets" / FOLDER / "refs/branches").write_text(str(head))
     dataset.refs.compare_and_set("branches/review", expected=None, new=head)
-    (problem,) = local_repository.reconcile().problems
+    (problem,) = reconcile(local_repository).problems
     assert "cannot exist beside the ref 'branches'" in problem.reason
 
 
 def test_no_file_is_made_to_point_at_something_missing(local_repository: Repository) -> None:
     create(local_repository, 1, "orders")
     local_repository.root.remove(FOLDER)
-    (problem,) = local_repository.reconcile().problems
+    (problem,) = reconcile(local_repository).problems
     assert problem.folder == FOLDER
     assert "there is no such block" in problem.reason
     assert local_repository.root.folder(FOLDER).refs.get("head") is None
@@ -82,7 +82,7 @@ def test_a_folder_that_the_catalog_does_not_know_is_reported_and_kept(repository
     create(repository, 1, "orders")
     head = put_seed(repository.folder(an_id(2)).objects, an_id(2))
     repository.root.folder("lost+found").objects.put_info("x", b"")
-    (problem,) = repository.reconcile().problems
+    (problem,) = reconcile(repository).problems
     assert problem.folder == an_id(2).multibase
     assert repository.folder(an_id(2)).objects.has(ObjectKind.BLOCKS, head)
 
@@ -94,7 +94,7 @@ def test_what_dead_writers_left_is_removed(local_repository: Repository, tmp_pat
         left_over = tmp_path / "datasets" / FOLDER / folder / ".pending-dead"
         left_over.write_bytes(b"")
         os.utime(left_over, (yesterday, yesterday))
-    local_repository.reconcile()
+    reconcile(local_repository)
     assert list(tmp_path.rglob(".pending-*")) == []
 
 
@@ -104,7 +104,7 @@ def test_a_lost_catalog_is_rebuilt_from_the_folders(repository: Repository, new_
     head = append(repository.open(an_id(1)), "more")
     repository.open(an_id(1)).refs.compare_and_set("branches/review", expected=None, new=head)
     rebuilt = Repository(repository.root, new_catalog)
-    result = rebuilt.rebuild_catalog()
+    result = rebuild_catalog(rebuilt)
     assert result.problems == ()
     assert [(str(entry.alias), entry.kind) for entry in result.restored] == [
         ("Acme/orders", DatasetKind.ROOT),
@@ -112,19 +112,19 @@ def test_a_lost_catalog_is_rebuilt_from_the_folders(repository: Repository, new_
     ]
     assert new_catalog.refs(an_id(1)) == {"head": head, "branches/review": head}
     append(rebuilt.open(DatasetAlias.parse("acme/ORDERS")), "life goes on")
-    assert rebuilt.reconcile().problems == ()
+    assert reconcile(rebuilt).problems == ()
 
 
 def test_rebuilding_twice_adds_nothing(repository: Repository) -> None:
     create(repository, 1, "orders")
-    result = repository.rebuild_catalog()
+    result = rebuild_catalog(repository)
     assert (result.restored, result.problems) == ((), ())
 
 
 def test_of_two_datasets_of_one_name_the_later_one_is_reported(repository: Repository, new_catalog: Catalog) -> None:
     create(repository, 1, "orders")
     create(repository, 2, "other").objects.put_info("alias", b"ORDERS")
-    result = Repository(repository.root, new_catalog).rebuild_catalog()
+    result = rebuild_catalog(Repository(repository.root, new_catalog))
     assert [entry.id for entry in result.restored] == [an_id(1)]
     (problem,) = result.problems
     assert problem.folder == an_id(2).multibase
@@ -136,7 +136,7 @@ def test_a_dataset_without_a_readable_alias_is_named_like_its_folder(
     repository: Repository, new_catalog: Catalog, alias: bytes
 ) -> None:
     create(repository, 1, "orders").objects.put_info("alias", alias)
-    (entry,) = Repository(repository.root, new_catalog).rebuild_catalog().restored
+    (entry,) = rebuild_catalog(Repository(repository.root, new_catalog)).restored
     assert str(entry.alias) == FOLDER
 
 
@@ -175,7 +175,7 @@ def test_a_damaged_branch_is_reported_and_does_not_cost_the_dataset(
 ) -> None:
     create(local_repository, 1, "orders")
     (tmp_path / "datasets" / FOLDER / "refs/README").write_bytes(b"hello")
-    result = Repository(local_repository.root, new_catalog).rebuild_catalog()
+    result = rebuild_catalog(Repository(local_repository.root, new_catalog))
     assert [entry.id for entry in result.restored] == [an_id(1)]
     assert [problem.folder for problem in result.problems] == [FOLDER]
 
@@ -187,11 +187,11 @@ def test_a_deletion_that_did_not_finish_is_not_undone_by_a_rebuild(
     with monkeypatch.context() as crash:
         crash.setattr(local_repository.root, "remove", lambda name: None)
         local_repository.delete(an_id(1))
-    assert Repository(local_repository.root, new_catalog).rebuild_catalog().restored == ()
+    assert rebuild_catalog(Repository(local_repository.root, new_catalog)).restored == ()
 
 
 def problem_of_rebuilding(repository: Repository, new_catalog: Catalog) -> Problem:
-    result = Repository(repository.root, new_catalog).rebuild_catalog()
+    result = rebuild_catalog(Repository(repository.root, new_catalog))
     assert result.restored == ()
     (problem,) = result.problems
     assert problem.folder == FOLDER

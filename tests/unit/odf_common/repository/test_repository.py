@@ -13,6 +13,7 @@ from odf_common.errors import NotFoundError, RefCASFailedError, StoreUnavailable
 from odf_common.identity.multihash import sha3_256
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind
+from odf_common.repository.recovery import reconcile
 from odf_common.repository.repository import Repository
 from odf_common.storage.folder_objects import FolderObjects
 from odf_common.storage.folder_refs import FolderRefs
@@ -155,7 +156,7 @@ def test_a_file_that_cannot_be_written_does_not_undo_a_committed_move(
         head = append(dataset, "more")
     assert "lag behind" in caplog.text
     assert dataset.refs.get("head") == head
-    local_repository.reconcile()
+    reconcile(local_repository)
     assert local_repository.root.folder(an_id(1).multibase).refs.get("head") == head
 
 
