@@ -61,11 +61,13 @@ def decode(
     block: Input, output: Annotated[DecodedFormat, typer.Option("--output", "-o")] = DecodedFormat.YAML
 ) -> Report:
     """Show a block file as a manifest. What a later version put into it and we do not know is told on stderr."""
+    from odf_common.text.writer import write_document
     from odf_common.wire.decode import decode_block
-    from services.cli.manifests import block_document, block_yaml
+    from services.cli.manifests import block_document
 
     decoded = decode_block(read_input(block))
-    return Report(block_yaml(decoded).rstrip("\n"), block_document(decoded), warnings=decoded.unknown)
+    manifest = block_document(decoded)
+    return Report(write_document(manifest).rstrip("\n"), manifest, warnings=decoded.unknown)
 
 
 @app.command(name="hash", epilog="Example: odf block hash block.yaml")

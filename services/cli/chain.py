@@ -92,7 +92,7 @@ def log(
         case LogFormat.TEXT:
             return map(manifests.block_line, blocks)
         case LogFormat.YAML:
-            return (f"---\n{manifests.block_yaml(block)}" for block in blocks)
+            return map(manifests.block_yaml, blocks)
         case LogFormat.JSON:
             return _json_array({"hash": str(block.hash), **manifests.block_document(block)} for block in blocks)
 

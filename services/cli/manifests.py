@@ -32,8 +32,8 @@ def block_document(encoded: EncodedBlock) -> dict[str, Any]:
 
 
 def block_yaml(encoded: EncodedBlock) -> str:
-    """The manifest of a block below its hash."""
-    return f"# Block: {encoded.hash}\n{write_document(block_document(encoded))}"
+    """The manifest of a block as one of several documents, below its hash."""
+    return f"---\n# Block: {encoded.hash}\n{write_document(block_document(encoded))}".rstrip("\n")
 
 
 def block_line(encoded: EncodedBlock) -> str:
