@@ -96,7 +96,7 @@ def renamed_schema(value: Any, *, kind: type, name: str) -> Any:
     """Read `schema`, where it is of the kind that older versions knew by that name, as the property `name`."""
     if not isinstance(value, dict) or not isinstance(value.get("schema"), kind) or value.get(name) is not None:
         return value
-    return {key: item for key, item in value.items() if key not in {"schema", name}} | {name: value["schema"]}
+    return {key: item for key, item in value.items() if key != "schema"} | {name: value["schema"]}
 
 
 def _bytes_of_base64(value: Any) -> Any:
@@ -126,6 +126,9 @@ Base64Bytes = Annotated[
 MAX_EXTRA_DEPTH = 64
 """Maps and lists within each other in extra attributes."""
 
+MAX_EXTRA_SIZE = 1024 * 1024  # characters
+"""Lists of lists take some thirty times the memory of their text."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExtraAttributes:
@@ -139,11 +142,14 @@ class ExtraAttributes:
     """JSON text as blocks carry it. Made by `of` it is compact, with keys sorted at every level."""
 
     def __post_init__(self) -> None:
+        if len(self.entries) > MAX_EXTRA_SIZE:
+            raise ValueError(f"extra attributes are longer than {MAX_EXTRA_SIZE} characters")
         attributes = self.attributes
         if not isinstance(attributes, dict):
             raise ValueError("extra attributes are not a JSON object")
         _check_depth(attributes)
         if "\\u" in self.entries:
+            # Escapes can spell half a character, which no later writing could.
             _canonical_json(attributes)
 
     @classmethod

@@ -10,8 +10,12 @@ from odf_common.identity.references import DatasetRefAny, parse_ref_any
 from odf_common.metadata.base import Model, spelled
 
 
-def _ref(value: Any) -> Any:
-    return parse_ref_any(value) if isinstance(value, str) else value
+def _ref(value: Any) -> DatasetRefAny:
+    if isinstance(value, DatasetRefAny):
+        return value
+    if isinstance(value, str):
+        return parse_ref_any(value)
+    raise ValueError(f"expected a text, got {type(value).__name__}")
 
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from odf_common.errors import MalformedBytesError
-from odf_common.wire.limits import ITEM_SIZE, MAX_DEPTH, MAX_ITEMS, SHARED_SIZE
+from odf_common.wire.limits import ITEM_SIZE, MAX_DEPTH, MAX_ITEMS, SHARED_ITEMS, SHARED_SIZE
 
 _SCALARS = {
     name: struct.Struct("<" + code)
@@ -38,7 +38,7 @@ class BufferReader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._items_left = min(MAX_ITEMS, len(data) // ITEM_SIZE)
+        self._items_left = min(MAX_ITEMS, SHARED_ITEMS + len(data) // ITEM_SIZE)
         self._bytes_left = max(SHARED_SIZE, len(data))
 
     def root(self) -> Table:
@@ -58,7 +58,7 @@ class BufferReader:
     def unpack(self, layout: struct.Struct, position: int) -> tuple[int, ...]:
         """Unaligned little-endian values; negative positions are out of range, not counted from the end."""
         if position < 0 or position + layout.size > len(self.data):
-            raise MalformedBytesError(f"malformed buffer: it ends before byte {position + layout.size}")
+            raise MalformedBytesError(f"malformed buffer: it has no {layout.size} bytes at position {position}")
         return layout.unpack_from(self.data, position)
 
     def vector(self, position: int, element_size: int) -> tuple[int, int]:

@@ -105,7 +105,7 @@ class TestReceivedBytes:
 @pytest.mark.parametrize("event", event_models(), ids=lambda event: event.__name__)
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_block_survives_its_bytes(event: type[Model], version: int) -> None:
-    @examples(30)
+    @examples(20)
     @given(blocks(models(event)))
     def survives(written: MetadataBlock) -> None:
         encoded = decode_block(encode_block(written, manifest_version=version))

@@ -37,9 +37,9 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
         pytest.skip("needs flatc, the FlatBuffers compiler, on PATH")
     folder = tmp_path_factory.mktemp("flatc")
     subprocess.run([compiler, "--python", "-o", folder, FLATBUFFERS_SCHEMA], check=True)
-    sys.path.insert(0, str(folder))
-    yield lambda name: getattr(importlib.import_module(f"{PACKAGE}.{name}"), name)
-    sys.path.remove(str(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield lambda name: getattr(importlib.import_module(f"{PACKAGE}.{name}"), name)
     for module in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[module]
 
