@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import medians, print_figure
-from odf_common.chain.metadata_chain import MetadataChain, seal
+from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.chain.state import ChainState, next_block
 from odf_common.identity.did import DatasetId
 from odf_common.metadata.events import AddData, DatasetKind, MetadataEvent, Seed
@@ -18,6 +18,7 @@ from odf_common.metadata.fragments import SourceState
 from odf_common.storage.dataset_folder import DatasetFolder, local_folder
 from odf_common.storage.layout import HEAD
 from odf_common.timestamp import Timestamp
+from odf_common.wire.encode import seal
 
 SHORT, LONG = 100, 100_000
 START = Timestamp.parse("2020-01-01T00:00:00Z")

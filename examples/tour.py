@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odf_common.chain.metadata_chain import MetadataChain, seal
+from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.chain.state import next_block
 from odf_common.data.arrow_schema import encode_arrow_schema
 from odf_common.data.slice_writer import SliceWriter
@@ -25,6 +25,7 @@ from odf_common.metadata.sources import MergeStrategyAppend, ReadStepNdJson
 from odf_common.storage.dataset_folder import DatasetFolder, local_folder
 from odf_common.storage.layout import ObjectKind
 from odf_common.timestamp import Timestamp
+from odf_common.wire.encode import seal
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(

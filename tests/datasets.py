@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_common.chain.metadata_chain import MetadataChain, seal
+from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.chain.state import next_block
 from odf_common.data.arrow_schema import encode_arrow_schema
 from odf_common.data.slice_writer import SliceWriter
@@ -22,6 +22,7 @@ from odf_common.metadata.sources import MergeStrategyAppend, ReadStepNdJson
 from odf_common.storage.dataset_folder import DatasetFolder
 from odf_common.storage.layout import ObjectKind
 from odf_common.timestamp import Timestamp
+from odf_common.wire.encode import seal
 
 START = Timestamp.parse("2024-01-01T00:00:00Z")
 DAY = 86_400

@@ -12,13 +12,12 @@ from odf_common.chain.state import ChainState
 from odf_common.chain.summary import load_summary, save_summary
 from odf_common.chain.walk import ChainTape, walk_back
 from odf_common.errors import NotFoundError, RefCASFailedError
-from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.identity.multihash import Multihash
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.storage.layout import HEAD, ObjectKind
 from odf_common.storage.ports import ObjectStore, RefStore
-from odf_common.wire.decode import EncodedBlock, decode_block
-from odf_common.wire.encode import encode_block
-from odf_common.wire.versions import DEFAULT_VERSION
+from odf_common.wire.decode import decode_block
+from odf_common.wire.encoded_block import EncodedBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +31,10 @@ class StagedBlocks:
     hashes: tuple[Multihash, ...]
 
 
-def seal(
-    block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSION, expected_hash: Multihash | None = None
-) -> EncodedBlock:
-    """Give a block its bytes; HashMismatchError when they are not those that were expected."""
-    data = encode_block(block, manifest_version=manifest_version)
-    block_hash = sha3_256(data)
-    if expected_hash is not None and block_hash != expected_hash:
-        raise HashMismatchError(f"the block hashes to {block_hash}, expected {expected_hash}")
-    return EncodedBlock(data, block_hash, manifest_version, block)
+def check_hash(block: EncodedBlock, expected: Multihash) -> None:
+    """Rule 17: HashMismatchError when a block's bytes are not those that were expected."""
+    if block.hash != expected:
+        raise HashMismatchError(f"the block hashes to {block.hash}, expected {expected}")
 
 
 class MetadataChain:

@@ -12,7 +12,7 @@ from odf_common.errors import CorruptedError, MalformedBytesError, NotFoundError
 from odf_common.identity.multihash import Multihash, sha3_256
 from odf_common.storage.layout import ObjectKind
 from odf_common.storage.ports import ObjectStore
-from odf_common.wire.decode import prev_block_hash
+from odf_common.wire.envelope import prev_block_hash
 
 _IN_MEMORY = 64 * 1024 * 1024  # bytes; what is more goes to a temporary file
 

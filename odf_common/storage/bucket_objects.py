@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from odf_common.errors import NotFoundError
 from odf_common.identity.multihash import Multihash
-from odf_common.storage.layout import INFO_FOLDER, MAX_BLOCK_SIZE, ObjectKind, check_info_name, hash_of_name
+from odf_common.storage.layout import INFO_FOLDER, ObjectKind, check_info_name, hash_of_name
+from odf_common.wire.limits import MAX_BLOCK_SIZE
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -32,12 +32,12 @@ from odf_common.storage.files import (
 )
 from odf_common.storage.layout import (
     INFO_FOLDER,
-    MAX_BLOCK_SIZE,
     ObjectKind,
     check_info_name,
     hash_of_name,
     other_spellings,
 )
+from odf_common.wire.limits import MAX_BLOCK_SIZE
 
 _CHUNK_SIZE = 1024 * 1024  # bytes
 _SYNC_THREADS = 16

@@ -17,9 +17,6 @@ REFS_FOLDER = "refs"
 INFO_FOLDER = "info"
 ALIAS_INFO = "alias"
 
-MAX_BLOCK_SIZE = 16 * 1024 * 1024  # bytes
-"""Far above any real block; what is larger is not read into memory."""
-
 MAX_REF_SIZE = 512  # bytes
 """A ref is one multihash; a longer file is not read."""
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from odf_common.identity.multihash import Multihash
-from odf_common.storage.layout import MAX_BLOCK_SIZE, ObjectKind
+from odf_common.storage.layout import ObjectKind
+from odf_common.wire.limits import MAX_BLOCK_SIZE
 
 
 class ObjectStore(Protocol):

@@ -5,43 +5,21 @@ Received bytes are the truth. They are kept and hashed as they are; the model be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
 from odf_common.errors import MalformedBytesError
-from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.identity.multihash import sha3_256
 from odf_common.metadata.events import UnknownEvent
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.timestamp import Timestamp
 from odf_common.wire._generated.layout import ENUMS, UNIONS
+from odf_common.wire.encoded_block import EncodedBlock
+from odf_common.wire.envelope import open_envelope, unknown_field
 from odf_common.wire.layout import Slot
-from odf_common.wire.limits import MAX_BLOCK_SIZE
-from odf_common.wire.plan import ENUM_MODELS, PLANS, table_width
+from odf_common.wire.plan import ENUM_MODELS, PLANS
 from odf_common.wire.reader import BufferReader, Table
-from odf_common.wire.versions import MAX_VERSION, METADATA_BLOCK_CODE, MIN_VERSION
-
-
-class ObsoleteVersionError(MalformedBytesError):
-    """The manifest is older than any that is still read."""
-
-
-class UnsupportedVersionError(MalformedBytesError):
-    """The manifest is newer than any that is known."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedBlock:
-    """A block as its bytes, and what we understand of them."""
-
-    data: bytes
-    hash: Multihash
-    """The block's address: the hash of exactly these bytes."""
-    manifest_version: int
-    block: MetadataBlock
-    unknown: tuple[str, ...] = ()
-    """What of the bytes the model does not show: fields and events of later versions."""
 
 
 class _UnknownMemberError(Exception):
@@ -50,55 +28,10 @@ class _UnknownMemberError(Exception):
 
 def decode_block(data: bytes) -> EncodedBlock:
     """Decode a block file. MalformedBytesError, or a subclass for versions that are not read."""
-    envelope = _open_envelope(data)
+    envelope = open_envelope(data)
     decoder = _Decoder(BufferReader(envelope.content))
     block = decoder.block()
     return EncodedBlock(data, sha3_256(data), envelope.version, block, (*envelope.unknown, *decoder.unknown))
-
-
-def check_envelope(data: bytes) -> int:
-    """The manifest version of a block file, without decoding what is inside."""
-    return _open_envelope(data).version
-
-
-def prev_block_hash(data: bytes) -> Multihash | None:
-    """The hash of the previous block, without decoding the event: enough to walk a chain back."""
-    link = BufferReader(_open_envelope(data).content).root().bytes(1)
-    return None if link is None else Multihash.from_bytes(link)
-
-
-class _Envelope(NamedTuple):
-    version: int
-    content: bytes
-    unknown: tuple[str, ...]
-
-
-def _open_envelope(data: bytes) -> _Envelope:
-    if len(data) > MAX_BLOCK_SIZE:
-        raise MalformedBytesError(f"a block of {len(data)} bytes is larger than the {MAX_BLOCK_SIZE} that are read")
-    manifest = BufferReader(data).root()
-    kind, version = manifest.scalar(0, "long"), manifest.scalar(1, "int")
-    if kind != METADATA_BLOCK_CODE:
-        raise MalformedBytesError(
-            f"not a metadata block: the manifest's kind is {kind:#x}, not {METADATA_BLOCK_CODE:#x}"
-        )
-    if version < MIN_VERSION:
-        raise ObsoleteVersionError(
-            f"Obsolete version: manifest has version {version} while minimum supported version is {MIN_VERSION}"
-        )
-    if version > MAX_VERSION:
-        raise UnsupportedVersionError(
-            f"Unsupported version: manifest has version {version} while maximum supported version is {MAX_VERSION}"
-        )
-    content = manifest.bytes(2)
-    if content is None:
-        raise MalformedBytesError("not a metadata block: the manifest has no content")
-    unknown = (_unknown_field("Manifest", index) for index in manifest.present_beyond(table_width("Manifest")))
-    return _Envelope(version, content, tuple(unknown))
-
-
-def _unknown_field(table: str, index: int) -> str:
-    return f"{table}: unknown field in slot {index}"
 
 
 class _Decoder:
@@ -117,7 +50,7 @@ class _Decoder:
         plan = PLANS[name]
         fields = {p.attribute: item for p in plan.slots if (item := self._item(table, p.slot, name)) is not None}
         for index in table.present_beyond(plan.width):
-            self.unknown[_unknown_field(name, index)] = None
+            self.unknown[unknown_field(name, index)] = None
         if not plan.required <= fields.keys():
             absent = ", ".join(sorted(plan.required - fields.keys()))
             raise MalformedBytesError(f"{name}: absent, but required: {absent}")

@@ -9,10 +9,12 @@ from typing import Any
 from flatbuffers import Builder
 
 from odf_common.errors import OdfError
+from odf_common.identity.multihash import sha3_256
 from odf_common.metadata.events import UnknownEvent
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.timestamp import Timestamp
 from odf_common.wire._generated.layout import ENUMS
+from odf_common.wire.encoded_block import EncodedBlock
 from odf_common.wire.layout import Slot
 from odf_common.wire.limits import MAX_BLOCK_SIZE, MAX_DEPTH, MAX_ITEMS
 from odf_common.wire.plan import MEMBER_NUMBERS, PLANS, SlotPlan
@@ -43,6 +45,12 @@ def encode_block(block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSIO
     if len(data) > MAX_BLOCK_SIZE:
         raise NotEncodableError(f"the block takes {len(data)} bytes; no more than {MAX_BLOCK_SIZE} are read")
     return data
+
+
+def seal(block: MetadataBlock, *, manifest_version: int = DEFAULT_VERSION) -> EncodedBlock:
+    """Give a block its bytes and its hash."""
+    data = encode_block(block, manifest_version=manifest_version)
+    return EncodedBlock(data, sha3_256(data), manifest_version, block)
 
 
 def _envelope(content: bytes, version: int) -> bytes:

@@ -30,3 +30,8 @@ class EnumLayout(NamedTuple):
 
     scalar: Kind
     members: tuple[str, ...]
+
+
+def table_width(slots: tuple[Slot, ...]) -> int:
+    """Number of slots of a table; a union counts twice."""
+    return max((slot.index + (2 if slot.kind == "union" else 1) for slot in slots), default=0)

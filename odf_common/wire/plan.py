@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from odf_common.metadata import base, data_schema, events, fragments, manifests, sources, transforms
 from odf_common.wire._generated.layout import ENUMS, TABLES, UNIONS
-from odf_common.wire.layout import Slot
+from odf_common.wire.layout import Slot, table_width
 
 _MODULES = (manifests, events, fragments, sources, transforms, data_schema, base)
 
@@ -50,15 +50,11 @@ def _required(model: Any) -> frozenset[str]:
 
 def _plan(table: str) -> TablePlan:
     slots = tuple(SlotPlan(slot, _attribute(slot.name)) for slot in TABLES[table])
+    width = table_width(TABLES[table])
     if table.endswith("Wrapper"):
-        return TablePlan(table, None, slots, table_width(table), frozenset({slots[0].attribute}), transparent=True)
+        return TablePlan(table, None, slots, width, frozenset({slots[0].attribute}), transparent=True)
     model = _model(table)
-    return TablePlan(table, model, slots, table_width(table), _required(model), transparent=False)
-
-
-def table_width(table: str) -> int:
-    """Number of slots of a table; a union counts twice."""
-    return max((slot.index + (2 if slot.kind == "union" else 1) for slot in TABLES[table]), default=0)
+    return TablePlan(table, model, slots, width, _required(model), transparent=False)
 
 
 PLANS: dict[str, TablePlan] = {table: _plan(table) for table in TABLES if table != "Manifest"}

@@ -13,7 +13,7 @@ from services.cli.reporting import Format, Output, Report, read_input, reporting
 
 if TYPE_CHECKING:
     from odf_common.identity.multihash import Multihash
-    from odf_common.wire.decode import EncodedBlock
+    from odf_common.wire.encoded_block import EncodedBlock
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -82,20 +82,20 @@ def _hash(data: bytes, source: str, version: ManifestVersion | None) -> Multihas
     if b"\0" not in data:  # no text has it, every block does
         return _encoded(data, source, version).hash
     from odf_common.identity.multihash import sha3_256
-    from odf_common.wire.decode import check_envelope
+    from odf_common.wire.envelope import open_envelope
 
     try:
-        check_envelope(data)
+        open_envelope(data)
     except MalformedBytesError as error:
         raise type(error)(f"{source}: {error}") from error
     return sha3_256(data)
 
 
 def _encoded(data: bytes, source: str, version: ManifestVersion | None) -> EncodedBlock:
-    from odf_common.chain.metadata_chain import seal
     from odf_common.metadata.manifests import MetadataBlockManifest
     from odf_common.text.reader import read_document
     from odf_common.text.validation import validate
+    from odf_common.wire.encode import seal
 
     manifest = validate(MetadataBlockManifest, read_document(data, source=source))
     return seal(manifest.content, manifest_version=int(version) if version else manifest.version)

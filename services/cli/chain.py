@@ -141,8 +141,8 @@ def append(
 
 
 def _append(chain: MetadataChain, event: MetadataEvent, system_time: Timestamp, *, objects_exist: bool) -> Multihash:
-    from odf_common.chain.metadata_chain import seal
     from odf_common.chain.state import next_block
+    from odf_common.wire.encode import seal
 
     block = seal(next_block(chain.state(), event, system_time=system_time))
     return chain.append([block], objects_exist=objects_exist)[-1]

@@ -20,7 +20,7 @@ from odf_common.text.document import Document, Place
 from odf_common.text.reader import read_documents
 from odf_common.text.validation import validate
 from odf_common.text.writer import write_document
-from odf_common.wire.decode import EncodedBlock
+from odf_common.wire.encoded_block import EncodedBlock
 from services.cli.reporting import read_input, source_name
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from odf_common.errors import CorruptedError, InvalidTextError, NotFoundError
 from odf_common.identity.multihash import Multihash, sha3_256
-from odf_common.storage.layout import MAX_BLOCK_SIZE, ObjectKind
+from odf_common.storage.layout import ObjectKind
 from odf_common.storage.location import open_folder
 from odf_common.storage.ports import ObjectStore
+from odf_common.wire.limits import MAX_BLOCK_SIZE
 
 ABSENT = sha3_256(b"absent")
 

@@ -16,13 +16,10 @@ from odf_common.metadata.events import AddData, SetDataSchema, SetInfo, UnknownE
 from odf_common.metadata.fragments import DataSlice, OffsetInterval
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.wire.decode import (
-    ObsoleteVersionError,
-    UnsupportedVersionError,
-    check_envelope,
     decode_block,
-    prev_block_hash,
 )
 from odf_common.wire.encode import encode_block
+from odf_common.wire.envelope import ObsoleteVersionError, UnsupportedVersionError, open_envelope, prev_block_hash
 from odf_common.wire.limits import MAX_BLOCK_SIZE
 from odf_common.wire.plan import PLANS
 from odf_common.wire.reader import BufferReader
@@ -78,14 +75,14 @@ class TestEnvelope:
     @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.name)
     def test_the_version_is_that_of_the_single_block(self, vector: Vector) -> None:
         data = encode_block(vector.block, manifest_version=vector.manifest_version)
-        assert check_envelope(data) == vector.manifest_version
+        assert open_envelope(data).version == vector.manifest_version
 
     def test_a_manifest_without_content_is_not_a_block(self) -> None:
         with pytest.raises(MalformedBytesError, match="no content"):
             decode_block(manifest(None))
 
     def test_nothing_larger_than_the_limit_is_looked_at(self) -> None:
-        for read in (decode_block, check_envelope, prev_block_hash):
+        for read in (decode_block, open_envelope, prev_block_hash):
             with pytest.raises(MalformedBytesError, match="larger"):
                 read(b"\0" * (MAX_BLOCK_SIZE + 1))
 

@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from odf_common.wire.decode import decode_block, prev_block_hash
+from odf_common.wire.decode import decode_block
 from odf_common.wire.encode import encode_block
+from odf_common.wire.envelope import prev_block_hash
 from tests.unit.odf_common.wire.vectors import VECTORS, Vector
 
 
