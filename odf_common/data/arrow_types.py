@@ -75,10 +75,10 @@ def _arrow_field(field: ds.DataField, column: str) -> pa.Field:
 
 
 def _arrow_option(data_type: ds.DataType, column: str) -> tuple[pa.DataType, bool]:
-    """The Arrow type, and whether it may be null."""
+    """The Arrow type, and whether it may be null. Null itself may, with or without Option."""
     if isinstance(data_type, ds.DataTypeOption):
         return _arrow_type(data_type.inner, column), True
-    return _arrow_type(data_type, column), False
+    return _arrow_type(data_type, column), isinstance(data_type, ds.DataTypeNull)
 
 
 def _arrow_type(data_type: ds.DataType, column: str) -> pa.DataType:
@@ -127,7 +127,7 @@ def _logical_fields(fields: Iterable[pa.Field], path: str) -> tuple[ds.DataField
 
 def _logical_field(field: pa.Field, column: str) -> ds.DataType:
     inner = _logical_type(field.type, column)
-    return ds.DataTypeOption(inner=inner) if field.nullable else inner
+    return ds.DataTypeOption(inner=inner) if field.nullable and not types.is_null(field.type) else inner
 
 
 def _logical_type(arrow_type: pa.DataType, column: str) -> ds.DataType:

@@ -57,6 +57,11 @@ def is_text(data_type: pa.DataType) -> bool:
     return bool(types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type))
 
 
+def is_view(data_type: pa.DataType) -> bool:
+    """Byte strings and texts in the layout of views."""
+    return bool(types.is_binary_view(data_type) or types.is_string_view(data_type))
+
+
 def is_list(data_type: pa.DataType) -> bool:
     """Lists of any layout but the views, which arrow-digest does not know."""
     return bool(types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type))

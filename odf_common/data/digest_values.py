@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from odf_common.data.digest_types import is_bytes, is_list, is_text, logical_type
+from odf_common.data.digest_types import is_bytes, is_list, is_text, is_view, logical_type
 from odf_common.data.errors import UnsupportedTypeError
+from odf_common.errors import MalformedBytesError
 
 Mask: TypeAlias = npt.NDArray[np.bool_] | None
 """One flag for each row, true where it has a value; None where all rows have one."""
 
 _Offsets: TypeAlias = npt.NDArray[np.int64]
+
+_CHUNK_ROWS = 32_768  # the fastest of the powers of two: what is copied stays in the cache
 
 _NULL = b"\0"
 _COUNT_SIZE = 8  # bytes
@@ -37,19 +41,43 @@ def bitmap(mask: Mask) -> pa.Buffer | None:
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def value_bytes(array: pa.Array, mask: Mask) -> Any:
-    """All rows of a leaf, one after another, as a buffer for a hasher.
+def value_bytes(array: pa.Array, mask: Mask) -> Iterator[Any]:
+    """All rows of a leaf, one after another, as buffers for a hasher that are of bounded size.
 
     `mask` says which rows have a value, whatever the array's own bitmap says: where the two differ, the bytes that
     happen to lie under a null are fed.
     """
-    array = _plain(array)
-    if len(array) == 0:
-        return b""
+    for start in range(0, len(array), _CHUNK_ROWS):
+        end = start + _CHUNK_ROWS
+        yield _chunk_bytes(array[start:end], None if mask is None else mask[start:end])
+
+
+def _chunk_bytes(array: pa.Array, mask: Mask) -> Any:
+    array = _plain(_uncovered(array, mask) if is_view(array.type) else array)
     if mask is None and _has_fixed_width(array.type):
         return _fixed_width_buffer(array)
     rows = _rows(array, mask)
-    return rows.buffers()[2].slice(0, _offsets(rows)[-1])
+    return rows.data.slice(0, rows.offsets[-1])
+
+
+class _Rows(NamedTuple):
+    """The bytes that stand for each row, one row after another, and where each begins (and the last one ends)."""
+
+    data: pa.Buffer
+    offsets: _Offsets
+
+
+def _uncovered(array: pa.Array, mask: Mask) -> pa.Array:
+    """Views without their bitmap where a null counts as a value: a cast of views forgets what lies under nulls."""
+    own = own_mask(array)
+    if own is None or (mask is not None and not (mask & ~own).any()):
+        return array
+    bare = pa.Array.from_buffers(pa.binary_view(), len(array), [None, *array.buffers()[1:]], offset=array.offset)
+    try:
+        bare.validate(full=True)
+    except pa.ArrowException as error:
+        raise MalformedBytesError(f"a view under a null, which counts as a value, points nowhere: {error}") from error
+    return bare
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -63,49 +91,56 @@ def _plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def _rows(array: pa.Array, mask: Mask) -> pa.LargeBinaryArray:
-    """One value for each row of a plain array, never null: the bytes that stand for the row."""
+def _rows(array: pa.Array, mask: Mask) -> _Rows:
+    """The rows of a plain array that is not empty."""
     if types.is_boolean(array.type):
-        return _or_null(_cut(pa.py_buffer(_bits(array) + _ADDED_TO_BIT), 1, len(array), mask))
+        return _bare(pa.py_buffer(_bits(array) + _ADDED_TO_BIT), 1, len(array), mask)
     if _has_fixed_width(array.type):
-        return _or_null(_cut(_fixed_width_buffer(array), _width(array.type), len(array), mask))
+        return _bare(_fixed_width_buffer(array), _width(array.type), len(array), mask)
     if types.is_fixed_size_binary(array.type):
-        contents = _cut(_fixed_width_buffer(array), _width(array.type), len(array), None)
-        return _counted(contents, np.full(len(array), _width(array.type)), mask)
+        width = _width(array.type)
+        contents = _cut(_fixed_width_buffer(array), width, len(array), None)
+        return _counted(contents, np.full(len(array), width), mask)
     if types.is_large_binary(array.type):
         offsets = _offsets(array)
         # Without its bitmap, so that nothing is lost under nulls that count as values.
-        return _counted(_large_binary(offsets, array.buffers()[2]), np.diff(offsets), mask)
+        return _counted(_large_binary(array.buffers()[2], offsets), np.diff(offsets), mask)
     if is_list(array.type):
         return _list_rows(array, mask)
     raise UnsupportedTypeError(array.type, "the logical hash of values")
 
 
-def _list_rows(array: pa.Array, mask: Mask) -> pa.LargeBinaryArray:
+def _list_rows(array: pa.Array, mask: Mask) -> _Rows:
     offsets = _offsets(array)
     items = _plain(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
-    if len(items) == 0:
-        contents = _large_binary(np.zeros(len(array) + 1, np.int64), None)
-    else:
-        item_rows = _rows(items, own_mask(items))
-        contents = _large_binary(_offsets(item_rows)[offsets - offsets[0]], item_rows.buffers()[2])
+    item_rows = _rows(items, own_mask(items)) if len(items) else _Rows(None, np.zeros(1, np.int64))
+    contents = _large_binary(item_rows.data, item_rows.offsets[offsets - offsets[0]])
     return _counted(contents, np.diff(offsets), mask)
 
 
-def _counted(contents: pa.LargeBinaryArray, counts: _Offsets, mask: Mask) -> pa.LargeBinaryArray:
+def _bare(data: pa.Buffer, width: int, length: int, mask: Mask) -> _Rows:
+    """Values as they are, or the byte of a null."""
+    rows = _cut(data, width, length, mask)
+    if mask is not None:
+        rows = rows.fill_null(pa.scalar(_NULL, pa.large_binary()))
+    return _Rows(rows.buffers()[2], _offsets(rows))
+
+
+def _counted(contents: pa.LargeBinaryArray, counts: _Offsets, mask: Mask) -> _Rows:
     """Each content behind its count as u64, or the byte of a null instead of both.
 
     Of several ways, taking counts and contents in turn from one pool copies fastest.
     """
     length = len(contents)
-    prefixes = _cut(pa.py_buffer(counts.astype("<u8")), _COUNT_SIZE, length, None)
+    prefixes = _cut(pa.py_buffer(counts.view("<u8")), _COUNT_SIZE, length, None)
     pool = pa.concat_arrays([prefixes, contents, pa.array([_NULL, b""], pa.large_binary())])
-    rows = np.arange(length)
-    turns = np.empty(2 * length, np.int64)
-    turns[0::2] = rows if mask is None else np.where(mask, rows, 2 * length)
-    turns[1::2] = rows + length if mask is None else np.where(mask, rows + length, 2 * length + 1)
+    turns = np.arange(2 * length).reshape(2, length).T.ravel()
+    if mask is not None:
+        nulls = np.flatnonzero(~mask) * 2
+        turns[nulls] = 2 * length
+        turns[nulls + 1] = 2 * length + 1
     taken = pool.take(pa.array(turns))
-    return _large_binary(_offsets(taken)[::2], taken.buffers()[2])
+    return _Rows(taken.buffers()[2], _offsets(taken)[::2])
 
 
 def _cut(data: pa.Buffer, width: int, length: int, mask: Mask) -> pa.LargeBinaryArray:
@@ -113,11 +148,7 @@ def _cut(data: pa.Buffer, width: int, length: int, mask: Mask) -> pa.LargeBinary
     return pa.Array.from_buffers(pa.binary(width), length, [bitmap(mask), data]).cast(pa.large_binary())
 
 
-def _or_null(rows: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    return rows.fill_null(pa.scalar(_NULL, pa.large_binary())) if rows.null_count else rows
-
-
-def _large_binary(offsets: _Offsets, data: pa.Buffer | None) -> pa.LargeBinaryArray:
+def _large_binary(data: pa.Buffer | None, offsets: _Offsets) -> pa.LargeBinaryArray:
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(b"") if data is None else data]
     return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
 

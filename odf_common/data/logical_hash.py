@@ -49,7 +49,7 @@ class LogicalHasher:
             raise ValueError(f"a batch has the columns\n{batch.schema}\nwhere these were promised:\n{self._schema}")
         leaves = (leaf for column in batch.columns for leaf in _leaves(column, None))
         for hasher, (array, mask) in zip(self._leaves, leaves, strict=True):
-            hasher.update(value_bytes(array, mask))
+            _feed(hasher, array, mask)
 
     def finish(self) -> Multihash:
         """The hash of all rows so far; more may follow."""
@@ -104,8 +104,13 @@ def logical_hash(source: ParquetSource) -> Multihash:
 def array_digest(array: pa.Array) -> bytes:
     """The digest of one array on its own, without a name: 32 bytes."""
     hasher = hashlib.sha3_256(type_header(array.type))
-    hasher.update(value_bytes(array, own_mask(array)))
+    _feed(hasher, array, own_mask(array))
     return hasher.digest()
+
+
+def _feed(hasher: _Hash, array: pa.Array, mask: Mask) -> None:
+    for data in value_bytes(array, mask):
+        hasher.update(data)
 
 
 def _leaves(array: pa.Array, handed_down: Mask) -> Iterator[tuple[pa.Array, Mask]]:

@@ -10,17 +10,21 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from odf_common.data.digest_types import is_bytes, is_list, is_text
+from odf_common.data.digest_types import is_bytes, is_list, is_text, is_view
 from odf_common.data.digest_values import Mask, bitmap, own_mask
-from odf_common.data.parquet_file import bounded_batches
+from odf_common.data.parquet_file import bounded_batches, conformed
 from odf_common.errors import MalformedBytesError
 
 REFERENCE_BATCH_ROWS = 10_000
 """Rows of a batch in the reference implementation, counted from the start of the file."""
+
+_VIEW = pa.binary(16)
+"""A view of a text or byte string, as far as moving it is concerned; 16 zeros are the view of nothing."""
 
 _ARROW_SCHEMA = b"ARROW:schema"
 
@@ -43,19 +47,19 @@ def reference_batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Re
     """All rows, in the batches of the reference where that matters, with what it leaves under nulls."""
     if not is_cut_sensitive(schema):
         for batch in bounded_batches(file):
-            yield batch.cast(schema)
+            yield conformed(batch, schema)
         return
     group_ends = list(accumulate(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)))
     start = 0
     for batch in file.iter_batches(REFERENCE_BATCH_ROWS):
         end = start + batch.num_rows
         cuts = [0, *(cut - start for cut in group_ends if start < cut < end), batch.num_rows]
-        yield with_leftovers(batch.cast(schema), cuts)
+        yield with_leftovers(conformed(batch, schema), cuts)
         start = end
 
 
 def with_leftovers(batch: pa.RecordBatch, cuts: list[int]) -> pa.RecordBatch:
-    """The same rows, with the bytes that the reference leaves under nulls of fixed-width members of structs.
+    """The same rows, with what the reference leaves under nulls of fixed-width members of structs, views among them.
 
     `cuts` are the first row of the batch, those where a row group begins, and the number of rows. The reference decodes
     the values of such a part without gaps into a buffer of zeros, then moves each to its row; what it moves from stays.
@@ -92,31 +96,29 @@ def _with_leftovers(array: pa.Array, enclosing: Mask, cuts: list[int]) -> pa.Arr
     present = mask if enclosing is None else enclosing if mask is None else enclosing & mask
     if types.is_struct(array.type):
         members = [_with_leftovers(array.field(i), present, cuts) for i in range(array.type.num_fields)]
-        return _struct(array, members, mask)
+        nulls = None if mask is None else pa.array(~mask)
+        return pa.StructArray.from_arrays(members, fields=list(array.type), mask=nulls)
     if present is None or not _keeps_leftovers(array.type):
         return array
-    parts = [_leftovers(array[start:end], present[start:end]) for start, end in pairwise(cuts)]
-    _, values = pa.concat_arrays(parts).buffers()
-    return pa.Array.from_buffers(array.type, len(array), [bitmap(mask), values])
+    values = array
+    if is_view(array.type):
+        values = pa.Array.from_buffers(_VIEW, len(array), [None, array.buffers()[1]], offset=array.offset)
+    parts = [_leftovers(values[start:end], present[start:end]) for start, end in pairwise(cuts)]
+    moved = pa.concat_arrays(parts).buffers()[1]
+    return pa.Array.from_buffers(array.type, len(array), [bitmap(mask), moved, *array.buffers()[2:]])
 
 
-def _leftovers(array: pa.Array, present: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+def _leftovers(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
     """Present values where they are; under the i-th row, if null, the i-th present value, or zero behind the last."""
-    dense = array.filter(pa.array(present))
-    zero = pa.Array.from_buffers(array.type, 1, [None, pa.py_buffer(bytes(max(1, array.type.bit_width // 8)))])
-    sources = np.where(present, np.cumsum(present) - 1, np.minimum(np.arange(len(array)), len(dense)))
+    dense = values.filter(pa.array(present))
+    zero = pa.Array.from_buffers(values.type, 1, [None, pa.py_buffer(bytes(max(1, values.type.bit_width // 8)))])
+    sources = np.where(present, np.cumsum(present) - 1, np.minimum(np.arange(len(values)), len(dense)))
     return pa.concat_arrays([dense, zero]).take(pa.array(sources))
 
 
-def _struct(array: pa.StructArray, members: list[pa.Array], mask: Mask) -> pa.StructArray:
-    if not members:
-        return array
-    nulls = None if mask is None else pa.array(~mask)
-    return pa.StructArray.from_arrays(members, fields=list(array.type), mask=nulls)
-
-
 def _keeps_leftovers(data_type: pa.DataType) -> bool:
-    return bool(types.is_primitive(data_type) or types.is_decimal(data_type) or types.is_fixed_size_binary(data_type))
+    has_fixed_width = types.is_primitive(data_type) or types.is_decimal(data_type)
+    return bool(has_fixed_width or types.is_fixed_size_binary(data_type) or is_view(data_type))
 
 
 def _hinted(column: pa.Field, hint: pa.Field) -> pa.Field:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_common.data.logical_hash import HashingBehind, LogicalHasher, logical_hash
-from odf_common.data.parquet_file import BATCH_ROWS, opened
+from odf_common.data.parquet_file import conformed, opened
 from odf_common.data.reference_decoder import is_cut_sensitive, reference_schema
 from odf_common.data.slices import Slice, StrPath, physical_hash
 from odf_common.data.system_columns import as_written, first_gap
@@ -43,8 +43,7 @@ class SliceWriter:
         self._vocabulary = vocabulary or DatasetVocabulary()
         wanted = as_written(schema, self._vocabulary)
         LogicalHasher(wanted)  # before Parquet makes a plain number of a type that cannot be hashed
-        version = _OLD_FORMAT if _stored(wanted, _OLD_FORMAT) == _stored(wanted, _NEW_FORMAT) else _NEW_FORMAT
-        self.schema: pa.Schema = _stored(wanted, version)
+        self.schema, version = _as_stored(wanted)
         self._hasher = LogicalHasher(self.schema)
         self._hashing = HashingBehind(self._hasher)
         repetitive = [self._vocabulary.operation_type_column, self._vocabulary.system_time_column]
@@ -59,7 +58,7 @@ class SliceWriter:
 
         ValueError when a column is missing, cannot take its type, or when an offset is not the one that must come.
         """
-        batch = batch.select(self.schema.names).cast(self.schema)
+        batch = conformed(batch.select(self.schema.names), self.schema)
         self._count(batch.column(self._vocabulary.offset_column))
         while batch.num_rows:
             room = MAX_ROW_GROUP_ROWS - self._pending.rows
@@ -108,7 +107,7 @@ class SliceWriter:
     def _write_row_group(self) -> None:
         table = self._pending.take(self.schema)
         if not is_cut_sensitive(self.schema):
-            self._hashing.update(*table.to_batches(max_chunksize=BATCH_ROWS))
+            self._hashing.update(*table.to_batches())
         self._file.write_table(table, row_group_size=MAX_ROW_GROUP_ROWS)
 
     def _finish(self) -> Slice:
@@ -155,8 +154,13 @@ class _Pending:
         return table
 
 
-def _stored(schema: pa.Schema, version: str) -> pa.Schema:
-    """What columns are after they were written and read back; the Parquet library itself is asked."""
+def _as_stored(schema: pa.Schema) -> tuple[pa.Schema, str]:
+    """What columns are after they were written and read back, and the format version that changes them least."""
+    old, new = (_written_and_read(schema, version) for version in (_OLD_FORMAT, _NEW_FORMAT))
+    return (old, _OLD_FORMAT) if old == new else (new, _NEW_FORMAT)
+
+
+def _written_and_read(schema: pa.Schema, version: str) -> pa.Schema:
     sink = pa.BufferOutputStream()
     _parquet_writer(sink, schema, version, []).close()
     with opened(pa.BufferReader(sink.getvalue())) as file:

@@ -68,7 +68,7 @@ def from_spark(schema: Mapping[str, Any]) -> pa.Schema:
     struct = _arrow_type(dict(schema), "")
     if not types.is_struct(struct):
         raise _invalid(schema, "expected a struct")
-    return pa.schema(struct)
+    return pa.schema(list(struct))
 
 
 def _spark_struct(fields: Any, path: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ OFFSET_TYPE = pa.int64()
 OPERATION_TYPE = pa.int32()
 SYSTEM_TIME_TYPE = pa.timestamp("ms", "UTC")
 
+_MAX_OFFSET = 2**63 - 1
+
 
 def as_read(schema: pa.Schema, vocabulary: DatasetVocabulary) -> pa.Schema:
     """The same columns, with offsets and operations in the types that this project works with.
@@ -44,6 +46,8 @@ def as_written(schema: pa.Schema, vocabulary: DatasetVocabulary) -> pa.Schema:
 
 def first_gap(offsets: pa.Array, start: int) -> tuple[int, int | None] | None:
     """The first offset that is not where it should be when they count from `start`: (expected, found), or None."""
+    if start + len(offsets) > _MAX_OFFSET:
+        return start, offsets[0].as_py()
     found = offsets.to_numpy(zero_copy_only=False)
     expected = np.arange(start, start + len(found))
     odd = np.flatnonzero(found != expected)

@@ -17,6 +17,7 @@ Nulls = list[bool] | None
 _UNITS = ["s", "ms", "us", "ns"]
 _TEXT = ("string", "large_string")
 _BINARY = ("binary", "large_binary")
+_VIEWS = ("string_view", "binary_view")
 _VARIABLE_WIDTH = (*_TEXT, *_BINARY, "list", "large_list", "fixed_size_list")
 
 
@@ -36,7 +37,7 @@ def record_digest(batches: Sequence[pa.RecordBatch]) -> str:
 def decoded_by_the_reference(batch: pa.RecordBatch, cuts: list[int]) -> pa.RecordBatch:
     """Section 4's last paragraph, word for word; `cuts` are the ends of the parts of a batch, with 0 in front."""
     columns = [_decoded(column, None, cuts) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _u16(number: int) -> bytes:
@@ -127,14 +128,20 @@ def _value(array: pa.Array, row: int) -> bytes:
         items = _items(array, row)
         return _u64(len(items)) + _values(items, _own_nulls(items))
     if str(kind).startswith((*_TEXT, *_BINARY)):
-        text = array[row].as_py() or b""
-        data = text.encode() if isinstance(text, str) else text
+        data = _text(array, row)
         return _u64(len(data)) + data
     if types.is_boolean(kind):
         position = array.offset + row
         return bytes([1 + (array.buffers()[1][position // 8] >> position % 8 & 1)])
     prefix = _u64(kind.byte_width) if str(kind).startswith("fixed_size_binary") else b""
     return prefix + _stored(array, row)
+
+
+def _text(array: pa.Array, row: int) -> bytes:
+    """What the offsets or the view of a row point at, null or not."""
+    bare = pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], offset=array.offset)
+    text = bare[row].as_py()
+    return text.encode() if isinstance(text, str) else bytes(text)
 
 
 def _items(array: pa.Array, row: int) -> pa.Array:
@@ -157,11 +164,13 @@ def _decoded(array: pa.Array, enclosing: Nulls, cuts: list[int]) -> pa.Array:
     if types.is_struct(array.type):
         members = [_decoded(array.field(i), present, cuts) for i in range(array.type.num_fields)]
         mask = pa.array([not flag for flag in valid])
-        return pa.StructArray.from_arrays(members, fields=list(array.type), mask=mask)
-    if enclosing is None or str(array.type).startswith(_VARIABLE_WIDTH):
+        return pa.StructArray.from_arrays(members, [member.name for member in array.type], mask=mask)
+    if enclosing is None or (str(array.type).startswith(_VARIABLE_WIDTH) and str(array.type) not in _VIEWS):
         return array
-    stored = [_flag(array, row) if types.is_boolean(array.type) else _stored(array, row) for row in range(len(array))]
-    moved = [value for start, end in pairwise(cuts) for value in _padded(stored[start:end], present[start:end])]
+    read = _flag if types.is_boolean(array.type) else _text if str(array.type) in _VIEWS else _stored
+    stored = [read(array, row) for row in range(len(array))]
+    zero = b"" if read is _text else bytes(len(stored[0])) if stored else b""
+    moved = [value for start, end in pairwise(cuts) for value in _padded(stored[start:end], present[start:end], zero)]
     return _rebuilt(array.type, moved, valid)
 
 
@@ -169,10 +178,10 @@ def _flag(array: pa.Array, row: int) -> bytes:
     return b"\1" if array[row].as_py() else b"\0"
 
 
-def _padded(values: list[bytes], present: list[bool]) -> list[bytes]:
+def _padded(values: list[bytes], present: list[bool], zero: bytes) -> list[bytes]:
     rows = [row for row, flag in enumerate(present) if flag]
     buffer = [values[row] for row in rows]
-    buffer += [bytes(len(values[0]))] * (len(values) - len(buffer))
+    buffer += [zero] * (len(values) - len(buffer))
     for source in reversed(range(len(rows))):
         if rows[source] <= source:
             break
@@ -182,6 +191,10 @@ def _padded(values: list[bytes], present: list[bool]) -> list[bytes]:
 
 def _rebuilt(kind: pa.DataType, values: list[bytes], valid: list[bool]) -> pa.Array:
     bitmap = pa.array(valid).buffers()[1]
+    if str(kind) in _VIEWS:
+        plain = pa.array(values, pa.large_binary())
+        layout = pa.large_string() if "string" in str(kind) else pa.large_binary()
+        return pa.Array.from_buffers(layout, len(values), [bitmap, *plain.buffers()[1:]])
     if types.is_boolean(kind):
         data = pa.array([value == b"\1" for value in values]).buffers()[1]
     else:

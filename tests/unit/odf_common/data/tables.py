@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
@@ -31,15 +32,22 @@ BINARIES = [pa.binary(), pa.large_binary(), pa.binary_view()]
 _EXACT = Context(prec=100)
 LEAVES = [*FIXED_WIDTH, *TEXTS, *BINARIES]
 
+_LISTS: tuple[Callable[[pa.DataType], pa.DataType], ...] = (pa.list_, pa.large_list, lambda item: pa.list_(item, 2))
 
-def flat_types() -> st.SearchStrategy[pa.DataType]:
+
+def flat_types(*, fixed_size_lists: bool = True) -> st.SearchStrategy[pa.DataType]:
     """Any type but structs; lists nest."""
-    return st.recursive(st.sampled_from(LEAVES), _list_types, max_leaves=3)
+    layouts = _LISTS if fixed_size_lists else _LISTS[:2]
+
+    def lists(items: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
+        return st.builds(lambda layout, item: layout(item), st.sampled_from(layouts), items)
+
+    return st.recursive(st.sampled_from(LEAVES), lists, max_leaves=3)
 
 
-def nested_types() -> st.SearchStrategy[pa.DataType]:
+def nested_types(*, fixed_size_lists: bool = True) -> st.SearchStrategy[pa.DataType]:
     """Structs within structs, members nullable or not."""
-    return st.recursive(flat_types(), _struct_types, max_leaves=5)
+    return st.recursive(flat_types(fixed_size_lists=fixed_size_lists), _struct_types, max_leaves=5)
 
 
 def batches(data_types: st.SearchStrategy[pa.DataType], *, max_rows: int = 12) -> st.SearchStrategy[pa.RecordBatch]:
@@ -95,10 +103,6 @@ def _list_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if types.is_list(kind):
         return pa.ListArray.from_arrays(offsets.cast(pa.int32()), items, type=kind, mask=mask)
     return pa.LargeListArray.from_arrays(offsets, items, type=kind, mask=mask)
-
-
-def _list_types(items: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
-    return items.flatmap(lambda item: st.sampled_from([pa.list_(item), pa.large_list(item), pa.list_(item, 2)]))
 
 
 def _struct_types(members: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odf_common.data import digest_values
 from odf_common.data.errors import UnsupportedTypeError
 from odf_common.data.logical_hash import HashingBehind, LogicalHasher, array_digest
 from odf_common.identity.multihash import ARROW0_SHA3_256
@@ -211,10 +212,19 @@ def test_the_hash_is_that_of_the_oracle_without_structs(batch: pa.RecordBatch) -
     assert digest(batch) == record_digest([batch])
 
 
+@pytest.mark.slow
 @given(batch=batches(nested_types()), places=st.lists(st.integers(0, 12), max_size=3))
 def test_the_hash_is_that_of_the_oracle_with_structs(batch: pa.RecordBatch, places: list[int]) -> None:
     record = cut(batch, places)
     assert digest(*record) == record_digest(record)
+
+
+@given(batch=batches(nested_types()), rows=st.integers(1, 5))
+def test_values_may_be_fed_in_pieces(batch: pa.RecordBatch, rows: int) -> None:
+    expected = digest(batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digest_values, "_CHUNK_ROWS", rows)
+        assert digest(batch) == expected
 
 
 def test_bits_of_not_a_number_are_kept() -> None:

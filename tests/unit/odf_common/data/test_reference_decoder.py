@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import base64
+import errno
+import io
+import struct
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from odf_common.data import reference_decoder
-from odf_common.data.logical_hash import logical_hash
-from odf_common.data.parquet_file import opened
+from odf_common.data.logical_hash import LogicalHasher, logical_hash
+from odf_common.data.parquet_file import conformed, opened
 from odf_common.data.reference_decoder import is_cut_sensitive, reference_schema, with_leftovers
 from odf_common.errors import MalformedBytesError, NotFoundError
 from tests.unit.odf_common.data.oracle import decoded_by_the_reference, record_digest
@@ -45,6 +49,28 @@ def test_each_row_group_is_decoded_on_its_own() -> None:
     batch = nullable_struct([pa.array([None, 5, None, 6])], [True] * 4)
     assert stored_numbers(with_leftovers(batch, [0, 4])) == [5, 5, 0, 6]
     assert stored_numbers(with_leftovers(batch, [0, 1, 4])) == [0, 5, 6, 6]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("text", ["a", "longer than a view holds by itself"])
+def test_views_stay_where_they_were_decoded_too(kind: pa.DataType, text: str) -> None:
+    present = [True, True, True, False]
+    decoded = with_leftovers(nullable_struct([pa.array([None, text, None, None], kind)], present), [0, 4])
+    expected = nullable_struct([pa.array([text, text, "", ""], kind)], present)
+    assert digest(decoded) == digest(expected)
+
+
+def test_a_view_under_a_null_that_points_nowhere_is_refused() -> None:
+    nowhere = struct.pack("<i4sii", 99, b"none", 7, 7)
+    views = pa.Array.from_buffers(pa.string_view(), 2, [pa.py_buffer(b"\2"), pa.py_buffer(nowhere + bytes(16))])
+    with pytest.raises(MalformedBytesError, match="points nowhere"):
+        digest(nullable_struct([views], [True, False]))
+
+
+def digest(batch: pa.RecordBatch) -> bytes:
+    hasher = LogicalHasher(batch.schema)
+    hasher.update(batch)
+    return hasher.finish().digest
 
 
 def test_flat_columns_are_left_alone() -> None:
@@ -86,19 +112,24 @@ EMBEDDED = [
 ]
 
 
+def with_embedded_schema(schema: pa.Schema, text: bytes) -> pa.BufferReader:
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, store_schema=False) as writer:
+        writer.add_key_value_metadata({"ARROW:schema": text})
+    return pa.BufferReader(sink.getvalue())
+
+
 @pytest.mark.parametrize(("stored", "embedded"), EMBEDDED, ids=str)
 def test_an_embedded_schema_tells_what_parquet_has_no_words_for(stored: pa.DataType, embedded: pa.DataType) -> None:
     hint = base64.b64encode(pa.schema([("a", embedded)]).serialize().to_pybytes())
-    schema = pa.schema([("a", stored)], metadata={"ARROW:schema": hint})
-    with opened(pa.BufferReader(parquet(schema.empty_table(), store_schema=False))) as file:
-        read = reference_schema(file).field("a").type
-    assert str(read).replace("element", "item") == str(embedded)
+    with opened(with_embedded_schema(pa.schema([("a", stored)]), hint)) as file:
+        assert str(reference_schema(file).field("a").type).replace("element", "item") == str(embedded)
 
 
-def test_a_broken_embedded_schema_is_malformed() -> None:
-    schema = pa.schema([("a", pa.int32())], metadata={"ARROW:schema": "?"})
+@pytest.mark.parametrize("text", [b"?", b"AAAA", base64.b64encode(b"not a message at all")])
+def test_a_broken_embedded_schema_is_malformed(text: bytes) -> None:
     with pytest.raises(MalformedBytesError):
-        logical_hash(pa.BufferReader(parquet(schema.empty_table(), store_schema=False)))
+        logical_hash(with_embedded_schema(pa.schema([("a", pa.int32())]), text))
 
 
 def test_bytes_that_are_not_parquet_are_malformed() -> None:
@@ -106,9 +137,19 @@ def test_bytes_that_are_not_parquet_are_malformed() -> None:
         logical_hash(pa.BufferReader(b"PAR1 and nothing more"))
 
 
-def test_a_missing_file_is_not_found(tmp_path: Any) -> None:
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         logical_hash(tmp_path / "nowhere")
+
+
+class FailingDisk(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise OSError(errno.EIO, "the disk gave up")
+
+
+def test_an_error_of_the_file_system_is_no_fault_of_the_bytes() -> None:
+    with pytest.raises(OSError, match="the disk gave up"):
+        logical_hash(FailingDisk(bytes(1000)))
 
 
 @given(batch=batches(flat_types()), stored=st.booleans())
@@ -117,16 +158,20 @@ def test_a_flat_file_has_the_hash_of_its_rows(batch: pa.RecordBatch, stored: boo
     assert logical_hash(pa.BufferReader(data)).digest.hex() == record_digest([read_at_once(data)])
 
 
+@pytest.mark.slow
 @given(
-    batch=batches(nested_types(), max_rows=30),
+    batch=batches(nested_types(fixed_size_lists=False), max_rows=30),
     batch_rows=st.integers(1, 12),
     group_rows=st.integers(1, 12),
     stored=st.booleans(),
 )
-def test_a_nested_file_has_the_hash_that_the_reference_finds(
+def test_a_nested_file_has_the_hash_that_the_reference_finds(  # pyarrow cannot read fixed-size lists in null structs
     batch: pa.RecordBatch, batch_rows: int, group_rows: int, stored: bool
 ) -> None:
-    data = parquet(batch, store_schema=stored, row_group_size=group_rows)
+    try:
+        data = parquet(batch, store_schema=stored, row_group_size=group_rows)
+    except pa.ArrowNotImplementedError:
+        reject()  # pyarrow cannot write required views in structs that are null
     groups = range(0, batch.num_rows, group_rows)
     whole = read_at_once(data)
     record = []
@@ -142,5 +187,9 @@ def test_a_nested_file_has_the_hash_that_the_reference_finds(
 def read_at_once(data: pa.Buffer) -> pa.RecordBatch:
     with opened(pa.BufferReader(data)) as file:
         schema = reference_schema(file)
-        whole = file.read().cast(schema).combine_chunks().to_batches()
-        return whole[0] if whole else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+        whole = file.read().combine_chunks().to_batches()
+        return conformed(whole[0], schema) if whole else empty(schema)
+
+
+def empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
