@@ -3,6 +3,7 @@
 OdfError
   InvalidTextError         a text (hash, id, reference, time, DDL) does not parse: mend the text
   InvalidManifestError     a manifest is not what it should be (odf_common.text): mend the named line
+  UnsupportedTypeError     a data type has no equal where it should go (odf_common.data): change the column
   MalformedBytesError      bytes are not what they claim to be (block, schema, slice): nothing to retry
   AppendRefusedError       the next block breaks a rule of the chain: mend the event
   RefCASFailedError        somebody else moved the ref first: reload and decide again

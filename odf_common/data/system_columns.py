@@ -46,7 +46,7 @@ def as_written(schema: pa.Schema, vocabulary: DatasetVocabulary) -> pa.Schema:
 
 def first_gap(offsets: pa.Array, start: int) -> tuple[int, int | None] | None:
     """The first offset that is not where it should be when they count from `start`: (expected, found), or None."""
-    if start + len(offsets) > _MAX_OFFSET:
+    if len(offsets) and start + len(offsets) > _MAX_OFFSET:
         return start, offsets[0].as_py()
     found = offsets.to_numpy(zero_copy_only=False)
     expected = np.arange(start, start + len(found))

@@ -170,7 +170,7 @@ def test_json_of_an_inferred_nested_schema(workspace: Workspace) -> None:
     lines = [
         {
             "event_time": f"2020-01-01T00:{number // 60:02}:{number % 60:02}Z",
-            "place": None if number % 5 == 0 else {"name": "x" * (number % 3), "at": {"x": number, "y": None if number % 2 else 1.5}},
+            "place": {"name": "x" * (number % 3), "at": {"y": 1.5 if number % 2 else None}} if number % 5 else None,
             "maybe": {"n": None} if number % 3 == 0 else {"n": number},
         }
         for number in range(200)
