@@ -47,8 +47,12 @@ class BufferReader:
 
     def spend(self, items: int) -> None:
         """Pay for tables, texts of vectors and unknown slots."""
+        self.afford(items)
         self._items_left -= items
-        if self._items_left < 0:
+
+    def afford(self, items: int) -> None:
+        """Refuse at once what could not be paid for item by item."""
+        if items > self._items_left:
             raise MalformedBytesError("malformed buffer: more tables and elements than its size allows")
 
     def u32(self, position: int) -> int:
@@ -173,6 +177,7 @@ class Table:
         if position is None:
             return None
         start, count = self._reader.vector(position, 4)
+        self._reader.afford(count)
         return range(start, start + 4 * count, 4)
 
     def _follow(self, position: int) -> Table:
