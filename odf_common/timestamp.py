@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -99,7 +100,9 @@ class Timestamp(TextValue):
         return type(self)(self.ns // 1_000_000 * 1_000_000)
 
     def plus_seconds(self, seconds: float) -> Self:
-        """A later (or earlier) moment."""
+        """A later (or earlier) moment; MalformedBytesError when there is none."""
+        if not math.isfinite(seconds * NANOS_PER_SECOND):
+            raise MalformedBytesError(f"{seconds} is not a number of seconds that can be counted")
         return type(self)(self.ns + round(seconds * NANOS_PER_SECOND))
 
     def __str__(self) -> str:

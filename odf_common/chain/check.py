@@ -9,14 +9,13 @@ from odf_common.chain.named_objects import NamedObject, named_objects
 from odf_common.chain.rules import check_append
 from odf_common.chain.state import ChainState
 from odf_common.chain.summary import SUMMARY, decode_summary
-from odf_common.chain.walk import ChainTape, StoredBlock, block_place, walk_back
-from odf_common.errors import AppendRefusedError, CorruptedError, MalformedBytesError, NotFoundError
+from odf_common.chain.walk import ChainTape, StoredBlock, block_place, decoded, walk_back
+from odf_common.errors import AppendRefusedError, CorruptedError, NotFoundError
 from odf_common.identity.multihash import Multihash, sha3_256_of
 from odf_common.metadata.events import AddData, ExecuteTransform
 from odf_common.metadata.fragments import DataSlice
 from odf_common.storage.layout import HEAD, INFO_FOLDER, REFS_FOLDER, ObjectKind
 from odf_common.storage.ports import ObjectStore, RefStore
-from odf_common.wire.decode import decode_block
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of steps done, and of all; each block is two steps: read and checked."""
@@ -70,10 +69,7 @@ def _head(objects: ObjectStore, refs: RefStore) -> Multihash:
 
 def _number_of_blocks(head: StoredBlock) -> int:
     """How many blocks there should be, says the newest."""
-    try:
-        return decode_block(head.data).block.sequence_number + 1
-    except MalformedBytesError as error:
-        raise CorruptedError(block_place(head.hash), str(error)) from error
+    return decoded(head).block.sequence_number + 1
 
 
 def _check_summary(objects: ObjectStore, chain: ChainState) -> None:
@@ -101,21 +97,19 @@ class _Check:
         self._unknown: dict[str, None] = {}
 
     def block(self, stored: StoredBlock) -> None:
-        place = block_place(stored.hash)
+        encoded = decoded(stored)
         try:
-            decoded = decode_block(stored.data)
-            check_append(self.chain, decoded.block)
-        except MalformedBytesError as error:
-            raise CorruptedError(place, str(error)) from error
+            check_append(self.chain, encoded.block)
         except AppendRefusedError as error:
-            raise CorruptedError(place, f"it breaks a rule of the chain: {error} [{error.code}]") from error
-        self._unknown.update(dict.fromkeys(decoded.unknown))
-        for named in named_objects(decoded.block):
+            reason = f"it breaks a rule of the chain: {error} [{error.code}]"
+            raise CorruptedError(block_place(stored.hash), reason) from error
+        self._unknown.update(dict.fromkeys(encoded.unknown))
+        for named in named_objects(encoded.block):
             self._object(named)
-        event = decoded.block.event
+        event = encoded.block.event
         if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
             self._slice(event.new_data)
-        self.chain = self.chain.followed_by(decoded.block, stored.hash)
+        self.chain = self.chain.followed_by(encoded.block, stored.hash)
 
     def _object(self, named: NamedObject) -> None:
         try:

@@ -133,8 +133,16 @@ class SourceNotActiveError(InvalidEventError):
     """The source to disable is not active."""
 
 
-class TransactionMismatchError(InvalidEventError):
-    """An ExecuteTransform does not continue the previous one, or not with the inputs of the transform."""
+class TransactionInputsMismatchError(InvalidEventError):
+    """The inputs of an ExecuteTransform are not those of the latest SetTransform, in its order."""
+
+
+class TransactionInputNotMovedError(InvalidEventError):
+    """An input claims to contribute something new, but stands where it was."""
+
+
+class TransactionNotContinuedError(InvalidEventError):
+    """An input is not read on from where the previous transaction left it."""
 
 
 class WrongDatasetKindError(InvalidEventError):

@@ -10,13 +10,12 @@ from odf_common.chain.named_objects import named_objects
 from odf_common.chain.rules import check_append
 from odf_common.chain.state import ChainState
 from odf_common.chain.summary import load_summary, save_summary
-from odf_common.chain.walk import ChainTape, walk_back
-from odf_common.errors import NotFoundError, RefCASFailedError
+from odf_common.chain.walk import ChainTape, block_place, decoded, walk_back
+from odf_common.errors import CorruptedError, MalformedBytesError, NotFoundError, RefCASFailedError
 from odf_common.identity.multihash import Multihash
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.storage.layout import HEAD, ObjectKind
 from odf_common.storage.ports import ObjectStore, RefStore
-from odf_common.wire.decode import decode_block
 from odf_common.wire.encoded_block import EncodedBlock
 
 
@@ -29,12 +28,6 @@ class StagedBlocks:
     chain: ChainState
     """The chain once it has."""
     hashes: tuple[Multihash, ...]
-
-
-def check_hash(block: EncodedBlock, expected: Multihash) -> None:
-    """Rule 17: HashMismatchError when a block's bytes are not those that were expected."""
-    if block.hash != expected:
-        raise HashMismatchError(f"the block hashes to {block.hash}, expected {expected}")
 
 
 class MetadataChain:
@@ -64,21 +57,39 @@ class MetadataChain:
         """All blocks from the head back to the Seed."""
         head = self.head
         if head is not None:
-            yield from (decode_block(stored.data) for stored in walk_back(self._objects, head))
+            yield from map(decoded, walk_back(self._objects, head))
 
-    def append(self, blocks: Sequence[EncodedBlock], *, objects_exist: bool = True) -> tuple[Multihash, ...]:
+    def append(
+        self,
+        blocks: Sequence[EncodedBlock],
+        *,
+        expected_hashes: Sequence[Multihash] | None = None,
+        objects_exist: bool = True,
+    ) -> tuple[Multihash, ...]:
         """Append blocks one after another with a single move of the ref: visible all together, or not at all.
 
-        Every append rule is checked first. AppendRefusedError: a block breaks a rule. RefCASFailedError: the chain's
-        head is not what the first block continues. With `objects_exist` off, named slices need not be stored.
+        Every append rule is checked first. AppendRefusedError: a block breaks a rule, or does not have the hash that
+        was expected. RefCASFailedError: the chain's head is not what the first block continues. With `objects_exist`
+        off, named slices need not be stored.
         """
-        staged = self.stage(blocks, objects_exist=objects_exist)
+        if not blocks:
+            return ()
+        staged = self.stage(blocks, expected_hashes=expected_hashes, objects_exist=objects_exist)
         self._refs.compare_and_set(HEAD, expected=staged.expected, new=staged.hashes[-1])
         self.moved(staged)
         return staged.hashes
 
-    def stage(self, blocks: Sequence[EncodedBlock], *, objects_exist: bool = True) -> StagedBlocks:
+    def stage(
+        self,
+        blocks: Sequence[EncodedBlock],
+        *,
+        expected_hashes: Sequence[Multihash] | None = None,
+        objects_exist: bool = True,
+    ) -> StagedBlocks:
         """Check and durably store blocks, leaving the move of the ref to the caller's transaction."""
+        if expected_hashes is not None:
+            for encoded, expected in zip(blocks, expected_hashes, strict=True):
+                _check_hash(encoded, expected)
         current = self.state()
         chain = current
         for encoded in blocks:
@@ -86,7 +97,9 @@ class MetadataChain:
             chain = chain.followed_by(encoded.block, encoded.hash)
         for encoded in blocks:
             self._objects.put_block(encoded.hash, encoded.data)
-        self._objects.sync()
+        # Slices may have been put by another process, which need not have synced them.
+        named = (named for encoded in blocks for named in named_objects(encoded.block)) if objects_exist else ()
+        self._objects.sync(named=[(each.kind, each.hash) for each in named])
         return StagedBlocks(current.head, chain, tuple(encoded.hash for encoded in blocks))
 
     def moved(self, staged: StagedBlocks) -> None:
@@ -131,8 +144,21 @@ class MetadataChain:
             for stored in walk_back(self._objects, head, until=chain.head):
                 tape.record(stored)
             for stored in tape.oldest_first():
-                block = decode_block(stored.data).block
+                block = decoded(stored).block
                 if block.prev_block_hash is None:
                     chain = ChainState()  # the summary was about another chain, and the walk went past it
-                chain = chain.followed_by(block, stored.hash)
+                chain = _followed_by(chain, block, stored.hash)
         return chain
+
+
+def _followed_by(chain: ChainState, block: MetadataBlock, block_hash: Multihash) -> ChainState:
+    try:
+        return chain.followed_by(block, block_hash)
+    except MalformedBytesError as error:
+        raise CorruptedError(block_place(block_hash), str(error)) from error
+
+
+def _check_hash(block: EncodedBlock, expected: Multihash) -> None:
+    """Rule 17: HashMismatchError when a block's bytes are not those that were expected."""
+    if block.hash != expected:
+        raise HashMismatchError(f"the block hashes to {block.hash}, expected {expected}")

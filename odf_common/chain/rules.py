@@ -1,7 +1,7 @@
 """What a valid next block is: the append rules of ODF 0.36, one function each, and the few that were added since.
 
-The order of the list is the order in which the reference reports when several rules are broken: first what the block
-shows by itself, then what the chain says against it. Rules of storage (the expected hash, existing objects, the
+The order of the list is that in which the reference reports when several rules are broken: first what the block shows
+by itself, then what the chain says against it. Rules of storage (the expected hash, existing objects, the
 compare-and-swap of the ref) need I/O and live with it in `metadata_chain`.
 """
 
@@ -288,10 +288,10 @@ def transaction_has_inputs_of_transform(chain: ChainState, block: MetadataBlock)
         return
     expected = _transform_inputs(chain)
     if expected is None:
-        raise errors.TransactionMismatchError("ExecuteTransform needs a SetTransform before it")
+        raise errors.TransactionInputsMismatchError("ExecuteTransform needs a SetTransform before it")
     given = [read.dataset_id for read in block.event.query_inputs]
     if given != expected:
-        raise errors.TransactionMismatchError(
+        raise errors.TransactionInputsMismatchError(
             f"queryInputs are {[str(i) for i in given]}, the transform's inputs are {[str(i) for i in expected]}"
         )
 
@@ -302,11 +302,11 @@ def transaction_inputs_move_forward(chain: ChainState, block: MetadataBlock) -> 
         return
     for read in block.event.query_inputs:
         if read.new_block_hash is not None and read.new_block_hash == read.prev_block_hash:
-            raise errors.TransactionMismatchError(f"input {read.dataset_id}: newBlockHash equals prevBlockHash")
+            raise errors.TransactionInputNotMovedError(f"input {read.dataset_id}: newBlockHash equals prevBlockHash")
         if read.new_offset is not None and read.new_offset == read.prev_offset:
-            raise errors.TransactionMismatchError(f"input {read.dataset_id}: newOffset equals prevOffset")
+            raise errors.TransactionInputNotMovedError(f"input {read.dataset_id}: newOffset equals prevOffset")
         if read.new_offset is not None and read.new_block_hash is None:
-            raise errors.TransactionMismatchError(f"input {read.dataset_id}: newOffset needs a newBlockHash")
+            raise errors.TransactionInputNotMovedError(f"input {read.dataset_id}: newOffset needs a newBlockHash")
 
 
 def transaction_continues_inputs(chain: ChainState, block: MetadataBlock) -> None:
@@ -317,7 +317,7 @@ def transaction_continues_inputs(chain: ChainState, block: MetadataBlock) -> Non
     for read in block.event.query_inputs:
         left = positions.get(read.dataset_id)
         if left is not None and _start(read) != _start(left):
-            raise errors.TransactionMismatchError(
+            raise errors.TransactionNotContinuedError(
                 f"input {read.dataset_id} starts behind block {_shown(read.prev_block_hash)} and offset "
                 f"{_shown(read.prev_offset)}, the previous transaction ended at block {_shown(left.prev_block_hash)} "
                 f"and offset {_shown(left.prev_offset)}"

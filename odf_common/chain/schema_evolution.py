@@ -77,6 +77,7 @@ def _spelled_out(data_type: DataType) -> Any:
     """With the defaults filled in, so that absent and default compare equal."""
     if "unit" not in type(data_type).model_fields:
         return data_type
+    # A timestamp of Arrow without any zone counts as UTC too: the native schema has no form of its own for it.
     defaults: dict[str, Any] = {"unit": getattr(data_type, "unit", None) or _DEFAULT_UNIT}
     if isinstance(data_type, DataTypeTimestamp):
         defaults["timezone"] = data_type.timezone or _DEFAULT_TIMEZONE

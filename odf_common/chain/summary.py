@@ -5,13 +5,11 @@ Derived and disposable: trusted only when its own digest fits, rebuilt from the 
 
 from __future__ import annotations
 
-import json
+import re
 from contextlib import suppress
 
-from pydantic import ValidationError
-
 from odf_common.chain.state import ChainState
-from odf_common.errors import OdfError, StoreUnavailableError
+from odf_common.errors import CorruptedError, StoreUnavailableError
 from odf_common.identity.multihash import sha3_256
 from odf_common.storage.ports import ObjectStore
 
@@ -22,25 +20,32 @@ _VERSION = 1
 """To be raised when ChainState or its fold changes: older summaries are then rebuilt."""
 
 
+_LAYOUT = re.compile(rb'\{"version":(\d+),"digest":"(f[0-9a-f]+)","state":(.*)\}\n', re.DOTALL)
+
+
 def encode_summary(chain: ChainState) -> bytes:
-    """One line of JSON: version, digest, state."""
+    """One line of JSON: version, digest of the state's text, state."""
     state = chain.model_dump_json(by_alias=True, exclude_none=True)
-    digest = sha3_256(state.encode())
-    return f'{{"version":{_VERSION},"digest":"{digest}","state":{state}}}\n'.encode()
+    return f'{{"version":{_VERSION},"digest":"{sha3_256(state.encode())}","state":{state}}}\n'.encode()
 
 
 def decode_summary(data: bytes) -> ChainState | None:
     """The state, None when the summary is damaged or of another version."""
-    try:
-        chain = ChainState.model_validate(json.loads(data)["state"])
-    except (ValueError, KeyError, TypeError, RecursionError, OdfError, ValidationError):
+    found = _LAYOUT.fullmatch(data)
+    if found is None or int(found[1]) != _VERSION or found[2].decode() != str(sha3_256(found[3])):
         return None
-    return chain if encode_summary(chain) == data else None
+    try:
+        return ChainState.model_validate_json(found[3])
+    except ValueError:
+        return None
 
 
 def load_summary(objects: ObjectStore) -> ChainState | None:
     """What is cached, whether or not it is about the current head."""
-    data = objects.get_info(SUMMARY)
+    try:
+        data = objects.get_info(SUMMARY)
+    except CorruptedError:
+        return None
     return None if data is None else decode_summary(data)
 
 

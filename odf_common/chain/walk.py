@@ -12,6 +12,8 @@ from odf_common.errors import CorruptedError, MalformedBytesError, NotFoundError
 from odf_common.identity.multihash import Multihash, sha3_256
 from odf_common.storage.layout import ObjectKind
 from odf_common.storage.ports import ObjectStore
+from odf_common.wire.decode import decode_block
+from odf_common.wire.encoded_block import EncodedBlock
 from odf_common.wire.envelope import prev_block_hash
 
 _IN_MEMORY = 64 * 1024 * 1024  # bytes; what is more goes to a temporary file
@@ -43,6 +45,14 @@ def walk_back(objects: ObjectStore, head: Multihash, *, until: Multihash | None 
             block_hash = prev_block_hash(stored.data)
         except MalformedBytesError as error:
             raise CorruptedError(block_place(stored.hash), str(error)) from error
+
+
+def decoded(stored: StoredBlock) -> EncodedBlock:
+    """The block that the bytes hold; CorruptedError names it when they hold none."""
+    try:
+        return decode_block(stored.data)
+    except MalformedBytesError as error:
+        raise CorruptedError(block_place(stored.hash), str(error)) from error
 
 
 def _read(objects: ObjectStore, block_hash: Multihash) -> bytes:

@@ -130,9 +130,11 @@ MAX_EXTRA_SIZE = 1024 * 1024  # characters
 """Lists of lists take some thirty times the memory of their text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExtraAttributes:
     """A free map of attributes (`<domain>/<name>` → any JSON), kept and ignored where unknown (since ODF 0.37).
+
+    Equal when they say the same, however their texts are spaced and sorted.
 
     Any text of a JSON object is taken and kept as it is, so that a block of somebody else keeps its bytes. What cannot
     be written again in UTF-8 JSON (NaN, 1e999, a lone surrogate, bottomless nesting) is refused with ValueError.
@@ -159,6 +161,15 @@ class ExtraAttributes:
         if extra.attributes != attributes:
             raise ValueError("extra attributes have keys that are not text, or values that JSON does not know")
         return extra
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExtraAttributes) and self._canonical() == other._canonical()
+
+    def __hash__(self) -> int:
+        return hash(self._canonical())
+
+    def _canonical(self) -> str:
+        return _canonical_json(self.attributes)
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import SEEK_CUR, SEEK_SET, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +80,7 @@ class BucketObjects:
         check_info_name(name)
         self._bucket.put(f"{INFO_FOLDER}/{name}", data)
 
-    def sync(self) -> None:
+    def sync(self, named: Iterable[tuple[ObjectKind, Multihash]] = ()) -> None:
         """Nothing to wait for: an object store answers when the value is safe."""
 
 

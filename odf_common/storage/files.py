@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from odf_common.errors import NotFoundError, StoreUnavailableError
+from odf_common.errors import CorruptedError, NotFoundError, StoreUnavailableError
 
 _PENDING = ".pending-"
 _LEFT_OVER_AFTER_S = 3600.0
+_NO_FILE = "it is not a file"
 
 
 @contextmanager
@@ -61,6 +64,27 @@ def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         sync_path(path.parent)
+
+
+def read_bounded(path: str | Path, max_size: int, *, place: str | None = None) -> bytes:
+    """A small file's content; CorruptedError, naming `place`, if it is larger than `max_size` or no regular file."""
+    place = place or str(path)
+    try:
+        # Without O_NONBLOCK, a named pipe planted in a foreign folder would wait for its writer for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise CorruptedError(place, _NO_FILE) from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptedError(place, _NO_FILE)
+        if status.st_size > max_size:
+            raise CorruptedError(place, f"{status.st_size} bytes are more than it may have ({max_size})")
+        return os.read(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def sync_path(path: Path) -> None:

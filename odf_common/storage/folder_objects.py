@@ -11,19 +11,19 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from threading import Lock
 
-from odf_common.errors import CorruptedError, NotFoundError
+from odf_common.errors import NotFoundError
 from odf_common.identity.multihash import Multihash
 from odf_common.storage.files import (
     make_folder,
     new_pending,
+    read_bounded,
     remove_left_overs,
     replace_file,
     sync_path,
@@ -67,13 +67,13 @@ class FolderObjects:
     def get_block(self, block_hash: Multihash, *, max_size: int = MAX_BLOCK_SIZE) -> bytes:
         path = f"{self._prefixes[ObjectKind.BLOCKS]}{block_hash}"
         try:
-            return _read_bounded(path, max_size)
+            return read_bounded(path, max_size)
         except FileNotFoundError:
             respelled = self._existing(ObjectKind.BLOCKS, block_hash)
         except OSError as error:
             raise unavailable(path, error) from error
         with translated(respelled):
-            return _read_bounded(str(respelled), max_size)
+            return read_bounded(respelled, max_size)
 
     def put_block(self, block_hash: Multihash, data: bytes) -> None:
         path = self._address(ObjectKind.BLOCKS, block_hash)
@@ -119,7 +119,7 @@ class FolderObjects:
     def get_info(self, name: str) -> bytes | None:
         path = self._info_path(name)
         with suppress(NotFoundError), translated(path):
-            return path.read_bytes()
+            return read_bounded(path, MAX_BLOCK_SIZE)
         return None
 
     def put_info(self, name: str, data: bytes) -> None:
@@ -128,7 +128,13 @@ class FolderObjects:
             make_folder(path.parent)
             replace_file(path, data)
 
-    def sync(self) -> None:
+    def sync(self, named: Iterable[tuple[ObjectKind, Multihash]] = ()) -> None:
+        for kind, object_hash in named:
+            if (path := self.local_path(kind, object_hash)) is not None:
+                self._unsynced.add(path)
+                # Whoever put it may also have made these folders.
+                self._unsynced.add_folder(self._root)
+                self._unsynced.add_folder(self._root.parent)
         with translated(self._root):
             self._unsynced.sync()
 
@@ -210,20 +216,6 @@ def _sync_if_there(path: Path) -> None:
     # What somebody deleted in the meantime, such as a whole dataset, must not fail every later sync.
     with suppress(FileNotFoundError):
         sync_path(path)
-
-
-def _read_bounded(path: str, max_size: int) -> bytes:
-    # Without O_NONBLOCK, a named pipe planted in a foreign folder would wait for its writer for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CorruptedError(path, "it is not a file")
-        if status.st_size > max_size:
-            raise CorruptedError(path, f"{status.st_size} bytes are more than a block may have ({max_size})")
-        return os.read(descriptor, status.st_size)
-    finally:
-        os.close(descriptor)
 
 
 def _move(source: Path, address: Path) -> None:

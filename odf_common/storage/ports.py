@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
@@ -65,17 +65,21 @@ class ObjectStore(Protocol):
         ...
 
     def get_info(self, name: str) -> bytes | None:
-        """The content of a small derived file, None if there is none."""
+        """The content of a small derived file, None if there is none.
+
+        CorruptedError if it is larger than MAX_BLOCK_SIZE or, in a folder, no regular file.
+        """
         ...
 
     def put_info(self, name: str, data: bytes) -> None:
         """Replace a small derived file. It is not durable: it can be made again."""
         ...
 
-    def sync(self) -> None:
-        """Return when everything put so far survives a power failure.
+    def sync(self, named: Iterable[tuple[ObjectKind, Multihash]] = ()) -> None:
+        """Return when everything put so far, and the named objects, survives a power failure.
 
-        After a StoreUnavailableError nothing put since the last sync is known to be safe: put it again.
+        Name what others may have put, such as another process; a named object that is not there is left out. After a
+        StoreUnavailableError nothing put since the last sync is known to be safe: put it again.
         """
         ...
 

@@ -122,11 +122,16 @@ def append(
 
     What was appended before a refused event stays. The folder is created when the first event is a Seed.
     """
+    from odf_common.text.errors import InvalidManifestError
     from odf_common.timestamp import Timestamp
     from services.cli.manifests import read_events
 
-    found = read_events(events)
     first = Timestamp.parse(at) if at is not None else Timestamp.now()
+    found: list[MetadataEvent] = []
+    try:
+        found.extend(read_events(events))
+    except InvalidManifestError as error:
+        return failure(error.code, str(error), refused=len(found), appended=[])
     chain = _open_chain(folder)
     hashes: list[str] = []
     for index, event in enumerate(found):

@@ -17,6 +17,7 @@ from odf_common.metadata.events import (
 )
 from odf_common.metadata.manifests import MetadataBlockManifest, MetadataEventManifest
 from odf_common.text.document import Document, Place
+from odf_common.text.errors import shown
 from odf_common.text.reader import read_documents
 from odf_common.text.validation import validate
 from odf_common.text.writer import write_document
@@ -60,14 +61,14 @@ def _details(event: MetadataEvent) -> Iterator[str]:
             if event.new_checkpoint is not None:
                 yield f"checkpoint {event.new_checkpoint.physical_hash.short}"
         case AddPushSource() | DisablePushSource():
-            yield event.source_name
+            yield shown(event.source_name)
         case UnknownEvent():
             yield f"type {event.type_code}, of a later version"
 
 
-def read_events(path: Path) -> list[MetadataEvent]:
+def read_events(path: Path) -> Iterator[MetadataEvent]:
     """The events of a multi-document file, each a MetadataEvent manifest or bare."""
-    return [_event(document) for document in read_documents(read_input(path), source=source_name(path))]
+    return map(_event, read_documents(read_input(path), source=source_name(path)))
 
 
 def _event(document: Document) -> MetadataEvent:

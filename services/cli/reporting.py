@@ -17,10 +17,13 @@ from typing import Annotated, Any, NoReturn, ParamSpec
 import typer
 
 from odf_common.errors import OdfError
+from odf_common.wire.limits import MAX_BLOCK_SIZE
 
 P = ParamSpec("P")
 
 STDIN = Path("-")
+
+_MAX_INPUT_SIZE = MAX_BLOCK_SIZE + 1  # bytes; the one too many is what gets it refused
 
 
 class Format(StrEnum):
@@ -60,6 +63,8 @@ def reporting(command: Command[P]) -> Callable[P, None]:
                 typer.echo(line)
         except OdfError as error:
             report = failure(error.code, str(error))
+        except BrokenPipeError:
+            raise  # nobody reads on; the framework ends quietly
         except OSError as error:
             report = failure("Unreadable", f"{error.filename or 'file'}: {error.strerror or error}")
         else:
@@ -85,8 +90,11 @@ def _print(report: Report, *, as_json: bool) -> NoReturn:
 
 
 def read_input(path: Path) -> bytes:
-    """The bytes of a file, or of standard input for `-`."""
-    return sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    """The bytes of a file, or of standard input for `-`; cut behind what any block or manifest may have."""
+    if path == STDIN:
+        return sys.stdin.buffer.read(_MAX_INPUT_SIZE)
+    with path.open("rb") as file:
+        return file.read(_MAX_INPUT_SIZE)
 
 
 def source_name(path: Path) -> str:

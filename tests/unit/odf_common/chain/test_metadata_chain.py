@@ -4,18 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from odf_common.chain.check import check_dataset
 from odf_common.chain.errors import (
     HashMismatchError,
     ObjectNotFoundError,
     PrevBlockNotFoundError,
     WatermarkIsNotMonotonicError,
 )
-from odf_common.chain.metadata_chain import MetadataChain, check_hash
+from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.chain.state import ChainState, next_block
-from odf_common.chain.summary import SUMMARY
+from odf_common.chain.summary import SUMMARY, decode_summary
 from odf_common.errors import CorruptedError, RefCASFailedError
-from odf_common.identity.multihash import Multihash
-from odf_common.metadata.events import MetadataEvent, SetInfo
+from odf_common.identity.multihash import Multihash, sha3_256
+from odf_common.metadata.base import ExtraAttributes
+from odf_common.metadata.data_schema import DataSchema
+from odf_common.metadata.events import MetadataEvent, SetDataSchema, SetInfo
 from odf_common.storage.dataset_folder import DatasetFolder, local_folder
 from odf_common.storage.layout import HEAD, ObjectKind
 from odf_common.wire.encode import seal
@@ -138,11 +141,35 @@ def test_a_block_that_continues_nothing_we_have_is_refused(folder: DatasetFolder
         opened(folder).append(sealed(stranger, SetInfo(description="x")))
 
 
-def test_a_block_must_hash_to_what_was_expected() -> None:
-    block = next_block(ChainState(), a_seed(), system_time=NOON)
-    check_hash(seal(block), seal(block).hash)
+def test_a_block_must_hash_to_what_was_expected(folder: DatasetFolder) -> None:
+    chain = opened(folder)
+    (block,) = sealed(chain.state(), a_seed())
     with pytest.raises(HashMismatchError):
-        check_hash(seal(block), mh("another block"))
+        chain.append([block], expected_hashes=[mh("another block")])
+    assert chain.append([block], expected_hashes=[block.hash]) == (block.hash,)
+
+
+def test_appending_nothing_changes_nothing(folder: DatasetFolder) -> None:
+    assert opened(folder).append([]) == ()
+
+
+def test_attributes_written_by_others_survive_the_summary(folder: DatasetFolder) -> None:
+    spaced = ExtraAttributes(entries='{"example.org/b": 1, "example.org/a": 2}')
+    schema = DataSchema(fields=a_schema().schema_.fields, extra=spaced)  # type: ignore[union-attr]
+    append(opened(folder), a_seed(), SetDataSchema(schema_=schema))
+    summary = folder.objects.get_info(SUMMARY)
+    assert summary is not None
+    assert decode_summary(summary) == opened(folder).state()
+    assert check_dataset(folder.objects, folder.refs).blocks == 2
+
+
+def test_a_block_that_holds_nothing_readable_is_named(folder: DatasetFolder) -> None:
+    append(opened(folder), a_seed())
+    junk = b"neither a block nor anything else"
+    folder.objects.put_block(sha3_256(junk), junk)
+    folder.refs.compare_and_set(HEAD, expected=folder.refs.get(HEAD), new=sha3_256(junk))
+    with pytest.raises(CorruptedError, match="blocks/"):
+        opened(folder).state()
 
 
 def test_an_event_must_not_name_files_that_are_missing_or_of_another_size(

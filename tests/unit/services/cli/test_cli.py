@@ -97,6 +97,11 @@ class TestBlock:
             assert result.exit_code == 1
             assert result.stderr.startswith("error: ")
 
+    def test_no_more_is_read_than_a_block_may_have(self) -> None:
+        result = run("block", "hash", "/dev/zero")
+        assert result.exit_code == 1
+        assert "larger than" in result.stderr
+
     def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
         result = run("block", "decode", tmp_path / "nothing")
         assert result.exit_code == 1
@@ -170,7 +175,25 @@ class TestChain:
         result = run("chain", "append", tmp_path / "d", events)
         assert result.exit_code == 1
         assert f"{events}:6:1" in result.stderr
+        refusal = found(run("chain", "append", tmp_path / "d", events, "-o", "json"), exit_code=1)
+        assert (refusal["refused"], refusal["error"], refusal["appended"]) == (1, "InvalidManifest", [])
         assert not (tmp_path / "d").exists()
+
+    @pytest.mark.parametrize("step", ["inf", "1e300"])
+    def test_a_step_that_cannot_be_counted_is_refused(self, tmp_path: Path, step: str) -> None:
+        events = write(tmp_path / "events.yaml", f"{SEED}---\nkind: SetInfo\n")
+        result = run("chain", "append", tmp_path / "d", events, "--step", step)
+        assert result.exit_code == 1
+        assert "seconds" in result.stderr
+
+    def test_a_hostile_name_cannot_forge_a_line_of_the_log(self, tmp_path: Path) -> None:
+        source = (
+            'kind: AddPushSource\nsourceName: "x\\n 9999 forged \\e[31m"\nread: {kind: NdJson}\nmerge: {kind: Append}\n'
+        )
+        run("chain", "append", tmp_path / "d", write(tmp_path / "events.yaml", f"{SEED}---\n{source}"))
+        lines = run("chain", "log", tmp_path / "d").stdout.splitlines()
+        assert len(lines) == 2
+        assert "\x1b" not in lines[0]
 
     def test_files_that_events_name_must_be_there_unless_asked_otherwise(self, tmp_path: Path) -> None:
         checkpoint = "kind: AddData\nnewCheckpoint:\n  physicalHash: " + BLOCK_HASH + "\n  size: 1\n"
