@@ -113,13 +113,14 @@ class _Check:
 
     def _object(self, named: NamedObject) -> None:
         try:
-            actual, size = sha3_256_of(self._objects.read_chunks(named.kind, named.hash))
+            size = self._objects.size(named.kind, named.hash)
+            if size != named.size:
+                raise CorruptedError(named.place, f"it has {size} bytes, its block says {named.size}")
+            actual, _ = sha3_256_of(self._objects.read_chunks(named.kind, named.hash))
         except NotFoundError as error:
             raise CorruptedError(named.place, "the chain needs it, but it does not exist") from error
         if actual != named.hash:
             raise CorruptedError(named.place, f"its bytes hash to {actual}")
-        if size != named.size:
-            raise CorruptedError(named.place, f"it has {size} bytes, its block says {named.size}")
         self._size += size
 
     def _slice(self, promised: DataSlice) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +16,9 @@ from services.cli.reporting import Format, Output, Report, read_input, reporting
 if TYPE_CHECKING:
     from odf_common.identity.multihash import Multihash
     from odf_common.wire.encoded_block import EncodedBlock
+
+_NUL = b"\0"
+"""No text has it, every block does."""
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -65,7 +70,9 @@ def decode(
     from odf_common.wire.decode import decode_block
     from services.cli.manifests import block_document
 
-    decoded = decode_block(read_input(block))
+    data = read_input(block)
+    with _named(data, source_name(block)):
+        decoded = decode_block(data)
     manifest = block_document(decoded)
     return Report(write_document(manifest).rstrip("\n"), manifest, warnings=decoded.unknown)
 
@@ -78,16 +85,24 @@ def hash_(block: Input, manifest_version: Version = None, output: Output = Forma
     return Report(str(block_hash), {"hash": str(block_hash)})
 
 
+@contextmanager
+def _named(data: bytes, source: str) -> Iterator[None]:
+    """Let errors say which file is no block, and what else it may be."""
+    try:
+        yield
+    except MalformedBytesError as error:
+        hint = "" if _NUL in data else "; it may be a manifest: `odf block encode` makes a block of one"
+        raise type(error)(f"{source}: {error}{hint}") from error
+
+
 def _hash(data: bytes, source: str, version: ManifestVersion | None) -> Multihash:
-    if b"\0" not in data:  # no text has it, every block does
+    if _NUL not in data:
         return _encoded(data, source, version).hash
     from odf_common.identity.multihash import sha3_256
     from odf_common.wire.envelope import open_envelope
 
-    try:
+    with _named(data, source):
         open_envelope(data)
-    except MalformedBytesError as error:
-        raise type(error)(f"{source}: {error}") from error
     return sha3_256(data)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odf_common.errors import CorruptedError, NotFoundError, OdfError
-from services.cli.reporting import Format, Output, Report, failure, reporting
+from odf_common.errors import CorruptedError, InvalidTextError, NotFoundError, OdfError
+from services.cli.reporting import Format, Output, Report, failure, reporting, source_name
 
 if TYPE_CHECKING:
     from odf_common.chain.check import CheckedDataset, OnProgress
@@ -126,12 +126,17 @@ def append(
     from odf_common.timestamp import Timestamp
     from services.cli.manifests import read_events
 
-    first = Timestamp.parse(at) if at is not None else Timestamp.now()
+    try:
+        first = Timestamp.parse(at) if at is not None else Timestamp.now()
+    except InvalidTextError as error:
+        raise typer.BadParameter(str(error), param_hint="--at") from error
     found: list[MetadataEvent] = []
     try:
         found.extend(read_events(events))
     except InvalidManifestError as error:
         return failure(error.code, str(error), refused=len(found), appended=[])
+    if not found:
+        return failure("NoEvents", f"there is no event in {source_name(events)}", appended=[])
     chain = _open_chain(folder)
     hashes: list[str] = []
     for index, event in enumerate(found):
@@ -142,7 +147,7 @@ def append(
             return replace(refusal, text=f"{refusal.text}\n(event {index}; {len(hashes)} before it were appended)")
         if output == Format.TEXT:
             typer.echo(hashes[-1])
-    return Report("", {"appended": hashes, "head": hashes[-1] if hashes else None})
+    return Report("", {"appended": hashes, "head": hashes[-1]})
 
 
 def _append(chain: MetadataChain, event: MetadataEvent, system_time: Timestamp, *, objects_exist: bool) -> Multihash:

@@ -97,6 +97,12 @@ class TestBlock:
             assert result.exit_code == 1
             assert result.stderr.startswith("error: ")
 
+    def test_a_manifest_given_for_a_block_is_recognised(self, block: Path) -> None:
+        result = run("block", "decode", block)
+        assert result.exit_code == 1
+        assert str(block) in result.stderr
+        assert "it may be a manifest" in result.stderr
+
     def test_no_more_is_read_than_a_block_may_have(self) -> None:
         result = run("block", "hash", "/dev/zero")
         assert result.exit_code == 1
@@ -185,6 +191,16 @@ class TestChain:
         result = run("chain", "append", tmp_path / "d", events, "--step", step)
         assert result.exit_code == 1
         assert "seconds" in result.stderr
+
+    def test_a_time_that_is_none_is_wrong_usage(self, tmp_path: Path) -> None:
+        result = run("chain", "append", tmp_path / "d", write(tmp_path / "events.yaml", SEED), "--at", "yesterday")
+        assert result.exit_code == 2
+        assert "--at" in result.stderr
+
+    def test_a_file_without_events_is_refused(self, tmp_path: Path) -> None:
+        result = run("chain", "append", tmp_path / "d", write(tmp_path / "events.yaml", "---\n"))
+        assert result.exit_code == 1
+        assert "no event" in result.stderr
 
     def test_a_hostile_name_cannot_forge_a_line_of_the_log(self, tmp_path: Path) -> None:
         source = (
