@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from odf_common.catalog import queries
 from odf_common.catalog.engine import make_engine, place, reading, writing
-from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry, RefMove
+from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry
 from odf_common.catalog.schema import bring_up_to_date
 from odf_common.catalog.tables import JOURNAL
 from odf_common.catalog.transaction import CatalogTransaction
@@ -72,12 +72,6 @@ class Catalog:
         with writing(self._engine) as connection:
             yield CatalogTransaction(connection, self._clock)
 
-    def move_refs(self, moves: Iterable[RefMove]) -> None:
-        """Move several refs, all or none; RefCASFailedError for the first that is not where it should be."""
-        with self.begin() as transaction:
-            for move in moves:
-                transaction.move_ref(move.dataset_id, move.name, expected=move.expected, new=move.new)
-
     def dataset(self, ref: DatasetRef) -> DatasetEntry:
         """A dataset by id, or by alias without regard to case; NotFoundError if there is none."""
         with reading(self._engine) as connection:
@@ -131,7 +125,10 @@ class Catalog:
 
 
 class CatalogRefs:
-    """The RefStore of one dataset in the catalog; every move is journaled."""
+    """The RefStore of one dataset in the catalog; every move is journaled.
+
+    It knows nothing of the dataset's folder: in a repository, refs move through `Repository.move_refs`.
+    """
 
     def __init__(self, catalog: Catalog, dataset_id: DatasetId) -> None:
         self._catalog = catalog

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, select
 from sqlalchemy.engine import URL, make_url
@@ -30,17 +31,14 @@ _WRITES = "odf_catalog_writes"
 
 def make_engine(text: str) -> Engine:
     """An engine for `sqlite:///path` or `postgresql://…`; opens no connection yet."""
-    url = _parse(text)
-    if url.get_backend_name() == _SQLITE:
-        engine = create_engine(url, connect_args={"timeout": _WAIT_FOR_LOCK_MS / 1000})
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-    # With a stronger isolation, a writer would see the state from before it waited for the lock.
-    engine = create_engine(
-        url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_TIMEOUT_S}
-    )
-    event.listen(engine, "connect", _set_up_postgres)
+    try:
+        engine = _create(text)
+    except (ArgumentError, ValueError):
+        engine = None
+    if engine is None:
+        # Neither the text nor a cause is shown: they may hold a password.
+        reason = "expected sqlite:///path/to/file or postgresql://user@host/database"
+        raise InvalidTextError("catalog URL", "…", position=0, reason=reason)
     return engine
 
 
@@ -72,18 +70,45 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _parse(text: str) -> URL:
+def _create(text: str) -> Engine | None:
+    """None, or an ArgumentError or ValueError of the libraries, if the text is not what it should be."""
+    url = make_url(text)
+    if "\0" in unquote(text):
+        return None
+    if url.get_backend_name() in _POSTGRES_NAMES:
+        return _create_postgres(url.set(drivername=_POSTGRES_DRIVER))
+    if url.get_backend_name() == _SQLITE and _is_file(url):
+        return _create_sqlite(url.set(drivername=_SQLITE))
+    return None
+
+
+def _create_sqlite(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _WAIT_FOR_LOCK_MS / 1000})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _create_postgres(url: URL) -> Engine | None:
+    # With a stronger isolation, a writer would see the state from before it waited for the lock.
+    engine = create_engine(
+        url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_TIMEOUT_S}
+    )
+    event.listen(engine, "connect", _set_up_postgres)
+    return engine if _has_known_options(engine) else None
+
+
+def _has_known_options(engine: Engine) -> bool:
+    from psycopg import ProgrammingError as UnknownOptionError
+    from psycopg.conninfo import make_conninfo
+
+    _, options = engine.dialect.create_connect_args(engine.url)
+    options.pop("context", None)  # of the driver, not of the server
     try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        url = None
-    if url is not None and url.get_backend_name() in _POSTGRES_NAMES:
-        return url.set(drivername=_POSTGRES_DRIVER)
-    if url is not None and url.get_backend_name() == _SQLITE and _is_file(url):
-        return url
-    # Neither the text nor a cause is shown: they may hold a password.
-    reason = "expected sqlite:///path/to/file or postgresql://user@host/database"
-    raise InvalidTextError("catalog URL", "…", position=0, reason=reason)
+        make_conninfo(**options)
+    except UnknownOptionError:
+        return False
+    return True
 
 
 def _is_file(url: URL) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from odf_common.catalog.errors import NameTakenError
 from odf_common.catalog.records import DatasetEntry
 from odf_common.chain.walk import block_place, walk_back
-from odf_common.errors import CorruptedError, InvalidTextError, MalformedBytesError, NotFoundError
+from odf_common.errors import CorruptedError, InvalidTextError, MalformedBytesError, NotFoundError, OdfError
 from odf_common.identity import multibase
 from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
@@ -50,18 +50,21 @@ class Rebuild:
 def reconcile(repository: Repository) -> Reconciliation:
     """Bring refs and aliases in the folders in line with the catalog, and delete what dead writers left unfinished.
 
-    A ref whose block is missing is reported and its file left alone; so are folders that the catalog does not know.
+    A ref whose block is missing is reported and its file left alone; so are folders that the catalog does not know. A
+    folder that cannot be read or written is reported too, and does not keep the others from being mended.
     """
     written: list[str] = []
     problems: list[Problem] = []
     known = set()
     for entry in repository.datasets():
         known.add(entry.location)
-        written += _write_files(repository, entry, problems)
+        with _reported(entry.location, problems):
+            written.extend(_write_files(repository, entry, problems))
     for name in repository.root.names():
         if _dataset_id(name) is None:
             continue
-        repository.root.remove_left_overs(name)
+        with _reported(name, problems):
+            repository.root.remove_left_overs(name)
         if name not in known:
             problems.append(Problem(name, "the catalog does not know it: its creation or deletion did not finish"))
     return Reconciliation(tuple(written), tuple(problems))
@@ -71,8 +74,8 @@ def rebuild_catalog(repository: Repository) -> Rebuild:
     """Add every dataset below the root that the catalog does not know; nothing in the folders is changed.
 
     Identity and kind come from the Seed block, the alias from `info/alias`, refs from their files. A folder without a
-    readable alias becomes a dataset named like the folder. One without an intact chain from `head` to its Seed, or
-    whose alias another dataset has, is reported and left alone; so is a damaged ref besides `head`.
+    readable alias becomes a dataset named like the folder. One that cannot be read, without an intact chain from `head`
+    to its Seed, or whose alias another dataset has, is reported and left alone; so is a damaged ref besides `head`.
     """
     restored: list[DatasetEntry] = []
     problems: list[Problem] = []
@@ -80,11 +83,18 @@ def rebuild_catalog(repository: Repository) -> Rebuild:
         dataset_id = _dataset_id(name)
         if dataset_id is None or _is_known(repository, dataset_id):
             continue
-        try:
+        with _reported(name, problems):
             restored.append(_restore(repository, dataset_id, problems))
-        except (CorruptedError, NameTakenError, InvalidTextError) as error:
-            problems.append(Problem(name, str(error)))
     return Rebuild(tuple(restored), tuple(problems))
+
+
+@contextmanager
+def _reported(folder: str, problems: list[Problem]) -> Iterator[None]:
+    """Go on with the other folders, whatever is wrong with this one."""
+    try:
+        yield
+    except OdfError as error:
+        problems.append(Problem(folder, str(error)))
 
 
 def _write_files(repository: Repository, entry: DatasetEntry, problems: list[Problem]) -> Iterator[str]:
@@ -95,11 +105,9 @@ def _write_files(repository: Repository, entry: DatasetEntry, problems: list[Pro
                 Problem(entry.location, f"the catalog has {name!r} at {target}, but there is no such block")
             )
             continue
-        try:
+        with _reported(entry.location, problems):
             if repository.write_ref_file(entry, name):
                 yield f"{entry.location}/{REFS_FOLDER}/{name}"
-        except InvalidTextError as error:
-            problems.append(Problem(entry.location, str(error)))
     if repository.write_alias_file(entry):
         yield f"{entry.location}/{INFO_FOLDER}/{ALIAS_INFO}"
 
@@ -147,10 +155,9 @@ def _other_refs(folder: DatasetFolder, name: str, problems: list[Problem]) -> It
 
 
 def _alias(folder: DatasetFolder, dataset_id: DatasetId) -> DatasetAlias:
-    content = folder.objects.get_info(ALIAS_INFO) or b""
     try:
-        return DatasetAlias.parse(content.decode())
-    except (UnicodeDecodeError, InvalidTextError):
+        return DatasetAlias.parse((folder.objects.get_info(ALIAS_INFO) or b"").decode())
+    except (CorruptedError, UnicodeDecodeError, InvalidTextError):
         return DatasetAlias(None, DatasetName.parse(dataset_id.multibase))
 
 

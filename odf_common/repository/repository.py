@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from odf_common.catalog.records import DatasetEntry, JournalRecord, RefMove
-from odf_common.errors import NotFoundError, OdfError
+from odf_common.errors import CorruptedError, NotFoundError, OdfError
 from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias, DatasetRef
@@ -151,8 +151,9 @@ class Repository:
         """Make `info/alias` say what the catalog says; returns whether it had to be written."""
         objects = self.folder_of(entry).objects
         alias = str(entry.alias).encode()
-        if objects.get_info(ALIAS_INFO) == alias:
-            return False
+        with suppress(CorruptedError):
+            if objects.get_info(ALIAS_INFO) == alias:
+                return False
         objects.put_info(ALIAS_INFO, alias)
         return True
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from odf_common.errors import NotFoundError, RefCASFailedError
 from odf_common.identity.multihash import Multihash
-from odf_common.storage.files import make_folder, remove_left_overs, replace_file, sync_path, translated
+from odf_common.storage.files import make_folder, read_bounded, remove_left_overs, replace_file, sync_path, translated
 from odf_common.storage.layout import (
     MAX_REF_SIZE,
     REFS_FOLDER,
@@ -41,10 +41,11 @@ class FolderRefs:
         check_ref_name(name)
         path = self._folder / name
         with translated(path):
+            if path.is_dir():
+                return None
             try:
-                with open(path, "rb") as file:
-                    content = file.read(MAX_REF_SIZE + 1)
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                content = read_bounded(path, MAX_REF_SIZE, place=f"{REFS_FOLDER}/{name}")
+            except (FileNotFoundError, NotADirectoryError):
                 return None
         return parse_ref_content(name, content)
 
@@ -81,7 +82,8 @@ class FolderRefs:
     def remove_left_overs(self) -> None:
         """Delete what writers that died left in the making."""
         with translated(self._folder):
-            remove_left_overs(self._folder)
+            for folder, _, _ in os.walk(self._folder):
+                remove_left_overs(Path(folder))
 
     def _write(self, name: str, new: Multihash) -> None:
         path = self._folder / name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from odf_common.errors import InvalidTextError
 from odf_common.storage.dataset_folder import (
@@ -65,18 +65,33 @@ def is_elsewhere(location: str) -> bool:
 
 def _place(location: str | Path, s3: S3Options) -> Path | Bucket:
     if isinstance(location, Path):
-        return location
+        return _local(str(location))
     if location == _MEMORY:
         return _memory()
     scheme = _SCHEME.match(location)
     if scheme is None:
-        return Path(location)
+        return _local(location)
     if scheme[1] == "file":
-        return Path(unquote(urlsplit(location).path))
+        return _local(unquote(_split(location).path))
     if scheme[1] == "s3":
         return _s3(location, s3)
     reason = "a dataset is kept in a local folder, file://…, s3://bucket/prefix or memory:"
     raise InvalidTextError("location", location, position=0, reason=reason)
+
+
+def _local(path: str) -> Path:
+    if "\0" in path:
+        raise InvalidTextError("location", path, position=path.index("\0"), reason="a path has no NUL character")
+    return Path(path)
+
+
+def _split(location: str) -> SplitResult:
+    try:
+        return urlsplit(location)
+    except ValueError:
+        scheme = location.partition("://")[0]
+    # Neither the location nor the cause is shown: they may hold credentials.
+    raise InvalidTextError("location", f"{scheme}://…", position=len(scheme) + 3, reason="it is not a URL")
 
 
 def _memory() -> Bucket:
@@ -92,8 +107,8 @@ def _s3(location: str, options: S3Options) -> Bucket:
 
     from odf_common.storage.bucket import Bucket
 
-    parts = urlsplit(location)
-    if not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment:
+    parts = _split(location)
+    if not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment or "\0" in parts.path:
         # The location is not shown: what does not fit may be credentials.
         raise InvalidTextError("location", "s3://…", position=5, reason="expected s3://bucket/prefix")
     endpoint = options.endpoint or next((os.environ[name] for name in _ENDPOINT_VARIABLES if name in os.environ), "")

@@ -22,6 +22,11 @@ from tests.unit.odf_common.catalog.builders import add_dataset, an_id
         "hunter2",
         "sqlite://",
         "sqlite:///:memory:",
+        "sqlite:////tmp/a\0b",
+        "sqlite:////tmp/x?timeout=hunter2",
+        "postgresql://user:hunter2@host/db?bogus=1",
+        "postgresql://user:hunter2@host/db?plugin=bogus",
+        "postgresql://user:hunter2@host/d%00b",
         "",
     ],
 )
@@ -64,6 +69,12 @@ def test_a_file_that_is_no_catalog_is_not_touched(tmp_path: Path) -> None:
 def test_a_folder_that_does_not_exist_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError, match="unable to open"):
         Catalog.open(f"sqlite:///{tmp_path}/nowhere/catalog.db")
+
+
+@pytest.mark.parametrize("driver", ["foo", "aiosqlite", "pysqlite"])
+def test_the_driver_is_not_chosen_by_the_url(tmp_path: Path, driver: str) -> None:
+    with Catalog.open(f"sqlite+{driver}:///{tmp_path}/catalog.db") as catalog:
+        add_dataset(catalog)
 
 
 def test_sqlite_is_set_up_to_lose_nothing(tmp_path: Path) -> None:

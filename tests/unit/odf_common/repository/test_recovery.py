@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_common.catalog.catalog import Catalog
+from odf_common.identity.multihash import sha3_256
 from odf_common.identity.references import DatasetAlias
 from odf_common.metadata.events import DatasetKind
 from odf_common.repository.recovery import Problem, rebuild_catalog, reconcile
@@ -88,14 +89,52 @@ def test_a_folder_that_the_catalog_does_not_know_is_reported_and_kept(repository
 
 
 def test_what_dead_writers_left_is_removed(local_repository: Repository, tmp_path: Path) -> None:
-    create(local_repository, 1, "orders")
+    dataset = create(local_repository, 1, "orders")
+    dataset.refs.compare_and_set("branches/review", expected=None, new=append(dataset, "more"))
     yesterday = time.time() - 86_400
-    for folder in ("refs", "blocks", "info"):
+    for folder in ("refs", "refs/branches", "blocks", "info"):
         left_over = tmp_path / "datasets" / FOLDER / folder / ".pending-dead"
         left_over.write_bytes(b"")
         os.utime(left_over, (yesterday, yesterday))
     reconcile(local_repository)
     assert list(tmp_path.rglob(".pending-*")) == []
+
+
+def test_a_folder_that_cannot_be_written_does_not_stop_the_others(local_repository: Repository, tmp_path: Path) -> None:
+    folders = [tmp_path / "datasets" / create(local_repository, n, f"d{n}").entry.location for n in (1, 2, 3)]
+    for folder in folders:
+        (folder / "refs/head").unlink()
+    (folders[1] / "refs").rmdir()
+    (folders[1] / "refs").touch()
+    reconciled = reconcile(local_repository)
+    assert reconciled.written == tuple(f"{folder.name}/refs/head" for folder in (folders[0], folders[2]))
+    assert {problem.folder for problem in reconciled.problems} == {folders[1].name}
+
+
+def test_an_alias_that_is_no_file_is_reported(local_repository: Repository, tmp_path: Path) -> None:
+    create(local_repository, 1, "orders")
+    alias = tmp_path / "datasets" / FOLDER / "info/alias"
+    alias.unlink()
+    alias.mkdir()
+    (problem,) = reconcile(local_repository).problems
+    assert problem.folder == FOLDER
+
+
+def test_a_folder_that_cannot_be_read_does_not_stop_a_rebuild(
+    local_repository: Repository, new_catalog: Catalog, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        create(local_repository, number, f"d{number}")
+    unreadable = tmp_path / "datasets" / an_id(2).multibase / "info"
+    (unreadable / "alias").unlink()
+    unreadable.rmdir()
+    unreadable.touch()
+    junk = local_repository.folder(an_id(3))
+    junk.objects.put_block(sha3_256(b"junk"), b"junk")
+    junk.refs.replace("head", sha3_256(b"junk"))
+    result = rebuild_catalog(Repository(local_repository.root, new_catalog))
+    assert [entry.id for entry in result.restored] == [an_id(1)]
+    assert {problem.folder for problem in result.problems} == {an_id(number).multibase for number in (2, 3)}
 
 
 def test_a_lost_catalog_is_rebuilt_from_the_folders(repository: Repository, new_catalog: Catalog) -> None:

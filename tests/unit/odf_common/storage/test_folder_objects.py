@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def test_a_pipe_or_folder_in_place_of_a_block_does_not_block_the_reader(store: F
         store.get_block(sha3_256(b"x"))
 
 
+def test_a_pipe_folder_or_socket_in_place_of_an_info_file_does_not_block_the_reader(
+    tmp_path: Path, store: FolderObjects
+) -> None:
+    store.put_info("alias", b"orders")
+    info = tmp_path / "dataset/info"
+    os.mkfifo(info / "pipe")
+    (info / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(info / "socket"))
+        for name in ("pipe", "folder", "socket"):
+            with pytest.raises(CorruptedError, match="not a file"):
+                store.get_info(name)
+
+
 def test_everything_put_is_synced_once_files_before_folders(
     tmp_path: Path, store: FolderObjects, synced: Synced
 ) -> None:
@@ -89,6 +104,16 @@ def test_everything_put_is_synced_once_files_before_folders(
     assert sorted(synced.paths[2:]) == [tmp_path, root, root / "blocks", root / "data"]
     store.sync()
     assert len(synced.paths) == 6
+
+
+def test_what_others_have_put_is_synced_if_named(tmp_path: Path, store: FolderObjects, synced: Synced) -> None:
+    FolderObjects(tmp_path / "dataset").put_block(BLOCK, b"a block")
+    store.sync()
+    assert synced.paths == []
+    store.sync(named=[(ObjectKind.BLOCKS, BLOCK), (ObjectKind.DATA, BLOCK)])
+    root = tmp_path / "dataset"
+    assert synced.paths[0] == root / "blocks" / str(BLOCK)
+    assert sorted(synced.paths[1:]) == [tmp_path, root, root / "blocks"]
 
 
 def test_many_files_are_synced_too(store: FolderObjects, synced: Synced) -> None:

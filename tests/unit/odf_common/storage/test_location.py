@@ -27,18 +27,39 @@ def test_opening_creates_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("location", ["https://example.org/x/", "ftp://x", "s3://", "s3:///x", "s3://Bucket/x"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://example.org/x/",
+        "ftp://x",
+        "s3://",
+        "s3:///x",
+        "s3://Bucket/x",
+        "s3://[x/",
+        "s3://bucket/x\0",
+        "file://[x",
+        "file:///x%00",
+        "/x\0",
+    ],
+)
 def test_a_place_that_cannot_hold_datasets_is_refused(location: str) -> None:
     with pytest.raises(InvalidTextError, match="location"):
         open_folder(location)
 
 
+def test_a_path_object_is_checked_too() -> None:
+    with pytest.raises(InvalidTextError, match="NUL"):
+        open_root(Path("/x\0"))
+
+
 def test_credentials_are_shown_nowhere() -> None:
-    with pytest.raises(InvalidTextError) as refused:
-        open_folder("s3://key:hunter2@bucket/x")
+    for location in ("s3://key:hunter2@bucket/x", "s3://key:hunter2@[bucket/x"):
+        with pytest.raises(InvalidTextError) as refused:
+            open_folder(location)
+        assert "hunter" not in str(refused.value)
     options = S3Options(endpoint="https://example.org", access_key_id="hunter1", secret_access_key="hunter2")
     folder = open_folder("s3://bucket/x", s3=options)
-    assert "hunter" not in f"{refused.value} {options!r} {folder!r}"
+    assert "hunter" not in f"{options!r} {folder!r}"
 
 
 def test_locations_of_their_own_are_told_from_folders_below_the_root() -> None:

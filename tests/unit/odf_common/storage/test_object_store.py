@@ -34,7 +34,7 @@ def put(store: ObjectStore, data: bytes) -> Multihash:
 class ObjectStoreContract:
     def test_a_block_comes_back_as_it_was_put(self, store: ObjectStore) -> None:
         block_hash = put(store, b"a block")
-        store.sync()
+        store.sync(named=[(ObjectKind.BLOCKS, block_hash), (ObjectKind.DATA, ABSENT)])
         assert store.has(ObjectKind.BLOCKS, block_hash)
         assert store.size(ObjectKind.BLOCKS, block_hash) == 7
         assert store.get_block(block_hash) == b"a block"
@@ -135,6 +135,13 @@ class ObjectStoreContract:
         store.put_info("alias", b"acme/orders")
         store.put_info("alias", b"orders")
         assert store.get_info("alias") == b"orders"
+
+    def test_an_info_file_has_a_limit(self, store: ObjectStore) -> None:
+        store.put_info("alias", bytes(MAX_BLOCK_SIZE))
+        assert store.get_info("alias") == bytes(MAX_BLOCK_SIZE)
+        store.put_info("alias", bytes(MAX_BLOCK_SIZE + 1))
+        with pytest.raises(CorruptedError, match="more than it may have"):
+            store.get_info("alias")
 
     @pytest.mark.parametrize("name", ["../refs/head", "", ".hidden", "a\0b"])
     def test_an_info_name_cannot_be_a_path_to_elsewhere(self, store: ObjectStore, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,6 +149,15 @@ class TestFolder(RefFilesContract):
             refs.compare_and_set("head", expected=A, new=B)
         refs.replace("head", B)
         assert refs.get("head") == B
+
+    def test_a_pipe_in_place_of_a_ref_does_not_block_the_reader(self, tmp_path: Path, refs: RefFiles) -> None:
+        (tmp_path / "dataset/refs").mkdir(parents=True)
+        os.mkfifo(tmp_path / "dataset/refs/head")
+        with pytest.raises(CorruptedError, match="not a file") as damaged:
+            refs.get("head")
+        assert damaged.value.place == "refs/head"
+        refs.replace("head", A)
+        assert refs.get("head") == A
 
     def test_files_that_cannot_be_refs_are_not_listed(self, tmp_path: Path, refs: RefFiles) -> None:
         refs.replace("head", A)
