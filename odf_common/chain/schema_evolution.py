@@ -5,6 +5,7 @@ Types are compared logically (Utf8, LargeUtf8 and Utf8View are all String); orde
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from odf_common.metadata.data_schema import (
@@ -29,7 +30,28 @@ def incompatibility(current: DataSchema, new: DataSchema, *, compare_optionality
     Without `compare_optionality` a column may become nullable or required: bare Arrow schemas of the 0.36 era were
     never compared in that.
     """
+    repeated = _repeated_name(new.fields, "")
+    if repeated is not None:
+        return f"column {repeated!r} comes more than once"
     return _fields_incompatibility(current.fields, new.fields, "", compare_optionality)
+
+
+def _repeated_name(fields: tuple[DataField, ...], path: str) -> str | None:
+    counts = Counter(field.name for field in fields)
+    repeated = (f"{path}{name}" for name, count in counts.items() if count > 1)
+    within = (_repeated_member(field.type, f"{path}{field.name}") for field in fields)
+    return next(repeated, None) or next(filter(None, within), None)
+
+
+def _repeated_member(data_type: DataType, name: str) -> str | None:
+    match _required(data_type):
+        case DataTypeStruct(fields=fields):
+            return _repeated_name(fields, f"{name}.")
+        case DataTypeList(item_type=item_type):
+            return _repeated_member(item_type, f"{name}[]")
+        case DataTypeMap(key_type=key_type, value_type=value_type):
+            return _repeated_member(key_type, f"{name}.key") or _repeated_member(value_type, f"{name}.value")
+    return None
 
 
 def _fields_incompatibility(

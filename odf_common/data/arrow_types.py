@@ -12,14 +12,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from odf_common.data import encoding_hints
+from odf_common.data.decimals import decimal_type
 from odf_common.data.errors import UnsupportedTypeError
 from odf_common.metadata import data_schema as ds
 
 _ARROW = "Arrow"
 _LOGICAL = "the data schema"
-
-_MAX_DECIMAL128 = 38  # digits
-_MAX_DECIMAL256 = 76
 
 _UNITS = {
     ds.TimeUnit.SECOND: "s",
@@ -86,7 +84,7 @@ def _arrow_type(data_type: ds.DataType, column: str) -> pa.DataType:
         case ds.DataTypeBinary(fixed_length=length):
             return pa.binary() if length is None else pa.binary(length)
         case ds.DataTypeDecimal(precision=precision, scale=scale):
-            return pa.decimal128(precision, scale) if precision <= _MAX_DECIMAL128 else pa.decimal256(precision, scale)
+            return decimal_type(precision, scale)
         case ds.DataTypeTime(unit=unit):
             return _arrow_time(_arrow_unit(unit))
         case ds.DataTypeTimestamp(unit=unit, timezone=timezone):

@@ -19,14 +19,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from odf_common.data.ddl_tokens import DdlTokens, quoted
+from odf_common.data.decimals import MAX_DECIMAL256, decimal_type
 from odf_common.data.digest_types import is_bytes, is_text
 from odf_common.data.errors import UnsupportedTypeError
 
 MAX_DEPTH = 32
 """Types within types; deeper DDL is refused."""
-
-_MAX_DECIMAL128 = 38  # digits
-_MAX_DECIMAL256 = 76
 
 _UNITS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
 _PRECISIONS = {unit: precision for precision, unit in _UNITS.items()}
@@ -110,10 +108,10 @@ def _type(tokens: DdlTokens, depth: int) -> pa.DataType:
 
 def _decimal(tokens: DdlTokens) -> pa.DataType:
     tokens.expect("(")
-    precision = tokens.number(1, _MAX_DECIMAL256)
+    precision = tokens.number(1, MAX_DECIMAL256)
     scale = tokens.number(-precision, precision) if tokens.accept(",") else 0
     tokens.expect(")")
-    return pa.decimal128(precision, scale) if precision <= _MAX_DECIMAL128 else pa.decimal256(precision, scale)
+    return decimal_type(precision, scale)
 
 
 def _double(tokens: DdlTokens) -> pa.DataType:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types
 
+from odf_common.data.decimals import MAX_DECIMAL128, MAX_DECIMAL256
+
 if TYPE_CHECKING:
     from odf_common.metadata.base import ExtraAttributes
 
@@ -26,8 +28,8 @@ DECIMAL_ENCODING = "arrow.apache.org/decimalEncoding"
 _DECIMALS: Mapping[int, tuple[int, Callable[[int, int], pa.DataType]]] = {
     32: (9, pa.decimal32),
     64: (18, pa.decimal64),
-    128: (38, pa.decimal128),
-    256: (76, pa.decimal256),
+    128: (MAX_DECIMAL128, pa.decimal128),
+    256: (MAX_DECIMAL256, pa.decimal256),
 }
 """Bit width to most digits and constructor."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Self
 
 
 class OperationType(IntEnum):
@@ -18,14 +17,6 @@ class OperationType(IntEnum):
     def symbol(self) -> str:
         """Two characters for people: `+A`, `-R`, `-C`, `+C`."""
         return _SYMBOLS[self]
-
-    @classmethod
-    def of_symbol(cls, symbol: str) -> Self:
-        """The operation that a symbol stands for; ValueError for any other text."""
-        for operation in cls:
-            if operation.symbol == symbol:
-                return operation
-        raise ValueError(f"{symbol!r} is not an operation: expected one of {', '.join(_SYMBOLS.values())}")
 
     @property
     def removes(self) -> bool:

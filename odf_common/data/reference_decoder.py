@@ -17,11 +17,14 @@ from pyarrow import types
 
 from odf_common.data.digest_types import is_bytes, is_list, is_text, is_view
 from odf_common.data.digest_values import Mask, bitmap, own_mask
-from odf_common.data.parquet_file import bounded_batches, conformed
+from odf_common.data.parquet_file import bounded_batches, conformed, expanded_size
 from odf_common.errors import MalformedBytesError
 
 REFERENCE_BATCH_ROWS = 10_000
 """Rows of a batch in the reference implementation, counted from the start of the file."""
+
+_MAX_EXPANDED_SIZE = 1 << 30
+"""Bytes that so many rows may have, as their batch must not be cut any smaller."""
 
 _VIEW = pa.binary(16)
 """A view of a text or byte string, as far as moving it is concerned; 16 zeros are the view of nothing."""
@@ -36,7 +39,7 @@ def is_cut_sensitive(schema: pa.Schema) -> bool:
 
 def reference_schema(file: pq.ParquetFile) -> pa.Schema:
     """The columns as the reference reads them: an embedded Arrow schema tells what Parquet has no words for."""
-    schema = file.schema_arrow.remove_metadata()
+    schema = pa.schema(column.with_type(_without_dictionary(column.type)) for column in file.schema_arrow)
     hints = _embedded_schema(file)
     if hints is None or hints.names != schema.names:
         return schema
@@ -52,6 +55,8 @@ def reference_batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Re
     group_ends = list(accumulate(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)))
     start = 0
     for batch in file.iter_batches(REFERENCE_BATCH_ROWS):
+        if (size := expanded_size(batch)) > _MAX_EXPANDED_SIZE:
+            raise MalformedBytesError(f"{batch.num_rows} rows have {size} bytes; {_MAX_EXPANDED_SIZE} can be hashed")
         end = start + batch.num_rows
         cuts = [0, *(cut - start for cut in group_ends if start < cut < end), batch.num_rows]
         yield with_leftovers(conformed(batch, schema), cuts)
@@ -119,6 +124,12 @@ def _leftovers(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
 def _keeps_leftovers(data_type: pa.DataType) -> bool:
     has_fixed_width = types.is_primitive(data_type) or types.is_decimal(data_type)
     return bool(has_fixed_width or types.is_fixed_size_binary(data_type) or is_view(data_type))
+
+
+def _without_dictionary(data_type: pa.DataType) -> pa.DataType:
+    if types.is_struct(data_type):
+        return pa.struct([member.with_type(_without_dictionary(member.type)) for member in data_type])
+    return data_type.value_type if types.is_dictionary(data_type) else data_type
 
 
 def _hinted(column: pa.Field, hint: pa.Field) -> pa.Field:

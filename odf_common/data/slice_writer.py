@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -12,9 +13,9 @@ import pyarrow.parquet as pq
 from odf_common.data.logical_hash import HashingBehind, LogicalHasher, logical_hash
 from odf_common.data.parquet_file import conformed, opened
 from odf_common.data.reference_decoder import is_cut_sensitive, reference_schema
-from odf_common.data.slices import Slice, StrPath, physical_hash
+from odf_common.data.slices import Slice, StrPath
 from odf_common.data.system_columns import as_written, first_gap
-from odf_common.identity.multihash import Multihash
+from odf_common.identity.multihash import SHA3_256, Multihash
 from odf_common.metadata.fragments import DatasetVocabulary, OffsetInterval
 
 MAX_ROW_GROUP_ROWS = 1_048_576
@@ -98,7 +99,7 @@ class SliceWriter:
         if not len(offsets):
             return
         if self._first is None:
-            self._first = self._next = offsets[0].as_py()
+            self._first = self._next = _first_offset(offsets)
         gap = first_gap(offsets, self._next)
         if gap is not None:
             raise ValueError(f"records must be in the order of their offsets: {gap[1]} came where {gap[0]} must be")
@@ -120,7 +121,7 @@ class SliceWriter:
         return Slice(
             path=self._path,
             logical_hash=self._logical_hash(),
-            physical_hash=physical_hash(self._path),
+            physical_hash=_physical_hash(self._path),
             offset_interval=OffsetInterval(start=self._first, end=self._next - 1),
             size=self._path.stat().st_size,
         )
@@ -128,6 +129,13 @@ class SliceWriter:
     def _logical_hash(self) -> Multihash:
         """Where the hash depends on how rows are cut, only the finished file tells how they will be read."""
         return logical_hash(self._path) if is_cut_sensitive(self.schema) else self._hasher.finish()
+
+
+def _first_offset(offsets: pa.Array) -> int:
+    first: int | None = offsets[0].as_py()
+    if first is None or first < 0:
+        raise ValueError(f"offsets begin at 0 or above, not at {first}")
+    return first
 
 
 class _Pending:
@@ -152,6 +160,11 @@ class _Pending:
         table = pa.Table.from_batches(self._batches, schema).combine_chunks()
         self._clear()
         return table
+
+
+def _physical_hash(path: Path) -> Multihash:
+    with path.open("rb") as file:
+        return Multihash(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
 
 
 def _as_stored(schema: pa.Schema) -> tuple[pa.Schema, str]:

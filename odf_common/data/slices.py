@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from odf_common.data.parquet_file import ParquetSource, bounded_batches, conform
 from odf_common.data.reference_decoder import reference_schema
 from odf_common.data.system_columns import as_read, first_gap
 from odf_common.errors import CorruptedError, MalformedBytesError
-from odf_common.identity.multihash import SHA3_256, Multihash
+from odf_common.identity.multihash import Multihash
 from odf_common.metadata.fragments import DatasetVocabulary, DataSlice, OffsetInterval
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -32,11 +32,6 @@ class Slice:
     physical_hash: Multihash
     offset_interval: OffsetInterval
     size: int  # bytes
-
-    @property
-    def num_records(self) -> int:
-        """How many records the slice holds, at least one."""
-        return self.offset_interval.end - self.offset_interval.start + 1
 
     def to_data_slice(self) -> DataSlice:
         """What a block promises of it."""
@@ -57,11 +52,16 @@ def read_slice(
     """The records of a slice in their order, in batches of bounded size.
 
     Offsets and operations come as int64 and int32, also from slices that carry them as uint64 and uint8. `columns`
-    narrows what is read. Raises NotFoundError, or MalformedBytesError when the file is not Parquet or lacks a column.
+    narrows what is read. Raises NotFoundError, or MalformedBytesError when the file is not Parquet, lacks a column, has
+    one twice, or has offsets that are no integers.
     """
     with opened(source) as file:
         schema = as_read(reference_schema(file), vocabulary or DatasetVocabulary())
-        missing = [name for name in columns or () if name not in schema.names]
+        counts = Counter(schema.names)
+        repeated = [name for name, count in counts.items() if count > 1]
+        if repeated:
+            raise MalformedBytesError(f"a slice has the column {', '.join(repeated)} more than once")
+        missing = [name for name in columns or () if name not in counts]
         if missing:
             raise MalformedBytesError(f"a slice has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
         if columns is not None:
@@ -70,27 +70,13 @@ def read_slice(
             yield conformed(batch.select(schema.names), schema)
 
 
-def physical_hash(path: StrPath) -> Multihash:
-    """The hash of a file's bytes, by which it is addressed."""
-    with Path(path).open("rb") as file:
-        return Multihash(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
-
-
-def check_slice(path: StrPath, promised: DataSlice, *, vocabulary: DatasetVocabulary | None = None) -> None:
-    """Raise CorruptedError, which says what differs, unless the file is the slice that a block promises.
-
-    Compares, the cheapest first: size, physical hash, number of records, each offset, logical hash.
-    """
-    place = os.fspath(path)
-    _check(place, "size in bytes", promised.size, Path(path).stat().st_size)
-    _check(place, "physical hash", promised.physical_hash, physical_hash(path))
-    check_records(path, promised, place=place, vocabulary=vocabulary)
-
-
 def check_records(
     source: ParquetSource, promised: DataSlice, *, place: str, vocabulary: DatasetVocabulary | None = None
 ) -> None:
-    """Raise CorruptedError, which names `place`, unless a slice whose bytes are right holds the promised records."""
+    """Raise CorruptedError, which names `place`, unless a slice whose bytes are right holds the promised records.
+
+    Compares, the cheapest first: number of records, each offset, logical hash.
+    """
     try:
         _check_offsets(source, promised.offset_interval, place, vocabulary or DatasetVocabulary())
         _check(place, "logical hash", promised.logical_hash, logical_hash(source))

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import types
 
 from odf_common.chain.metadata_chain import MetadataChain
-from odf_common.data.slices import check_slice
+from odf_common.data.slices import check_records
 from odf_common.metadata.events import AddData
 from odf_common.metadata.fragments import DataSlice
 from odf_common.storage.dataset_folder import local_folder
@@ -46,7 +46,7 @@ def check_slices(workspace: Workspace, name: str, *, count: int = 1) -> None:
     slices = promised_slices(workspace.folder(name))
     assert len(slices) == count
     for path, promise in slices:
-        check_slice(path, promise)
+        check_records(path, promise, place=str(path))
 
 
 def promised_slices(folder: Path) -> list[tuple[Path, DataSlice]]:

@@ -397,7 +397,15 @@ TRANSACTION_CASES = [
 
 MEMBERS = DataTypeStruct(fields=(DataField(name="x", type=nullable(DataTypeInt64())),))
 MORE_MEMBERS = DataTypeStruct(fields=(*MEMBERS.fields, DataField(name="y", type=nullable(DataTypeInt64()))))
+REPEATED_MEMBERS = DataTypeStruct(fields=MEMBERS.fields * 2)
 NESTED = a_chain(a_schema(s=MEMBERS, l=DataTypeList(item_type=DataTypeInt64())))
+
+
+def with_repeated_last(event: SetDataSchema) -> SetDataSchema:
+    assert event.schema_ is not None
+    fields = event.schema_.fields
+    return SetDataSchema(schema_=DataSchema(fields=(*fields, fields[-1])))
+
 
 SCHEMA_CASES = [
     case("an added nullable column", WITH_DATA, a_schema(city=nullable(DataTypeString()), n=nullable(DataTypeInt64()))),
@@ -448,6 +456,18 @@ SCHEMA_CASES = [
         "a member removed from a struct",
         NESTED,
         a_schema(s=DataTypeStruct(fields=()), l=DataTypeList(item_type=DataTypeInt64())),
+        errors.SchemaNotCompatibleError,
+    ),
+    case(
+        "a repeated column",
+        WITH_DATA,
+        with_repeated_last(a_schema(city=nullable(DataTypeString()))),
+        errors.SchemaNotCompatibleError,
+    ),
+    case(
+        "a repeated member of an added struct",
+        WITH_DATA,
+        a_schema(city=nullable(DataTypeString()), l=nullable(DataTypeList(item_type=REPEATED_MEMBERS))),
         errors.SchemaNotCompatibleError,
     ),
     case(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 from contextlib import suppress
 
+import flatbuffers
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -71,6 +72,40 @@ def test_a_name_that_is_not_utf8_is_malformed() -> None:
 def test_an_arrow_type_without_logical_one_is_malformed() -> None:
     with pytest.raises(MalformedBytesError, match="column 'd'"):
         logical_schema(encode_arrow_schema(pa.schema([("d", pa.dictionary(pa.int8(), pa.string()))])))
+
+
+def test_ten_thousand_nullable_columns_are_read() -> None:
+    wide = pa.schema([(f"column {number}", pa.timestamp("ms", "UTC")) for number in range(10_000)])
+    assert decode_arrow_schema(encode_arrow_schema(wide)).equals(wide)
+
+
+def test_fields_that_share_a_table_are_malformed_before_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pa.ipc, "read_schema", None)
+    with pytest.raises(MalformedBytesError, match="more tables and elements"):
+        decode_arrow_schema(with_shared_fields(500_000))
+
+
+def test_names_that_are_shared_are_malformed_before_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pa.ipc, "read_schema", None)
+    with pytest.raises(MalformedBytesError, match="more text"):
+        decode_arrow_schema(with_shared_fields(500, name="n" * 100_000))
+
+
+def with_shared_fields(count: int, name: str = "b") -> bytes:
+    """Fields that are all one table."""
+    builder = flatbuffers.Builder()
+    text = builder.CreateString(name)
+    builder.StartObject(7)
+    builder.PrependUOffsetTRelativeSlot(0, text, 0)
+    field = builder.EndObject()
+    builder.StartVector(4, count, 4)
+    for _ in range(count):
+        builder.PrependUOffsetTRelative(field)
+    fields = builder.EndVector()
+    builder.StartObject(4)
+    builder.PrependUOffsetTRelativeSlot(1, fields, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
 
 
 @given(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from odf_common.data.operation import OperationType
 
 
@@ -12,16 +10,6 @@ def test_numbers_and_symbols_are_those_of_the_specification() -> None:
         (2, "-C"),
         (3, "+C"),
     ]
-
-
-@pytest.mark.parametrize("operation", OperationType)
-def test_a_symbol_stands_for_its_operation(operation: OperationType) -> None:
-    assert OperationType.of_symbol(operation.symbol) is operation
-
-
-def test_another_symbol_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\+A, -R, -C, \+C"):
-        OperationType.of_symbol("+R")
 
 
 def test_retractions_and_the_first_half_of_corrections_remove() -> None:

@@ -193,3 +193,13 @@ def read_at_once(data: pa.Buffer) -> pa.RecordBatch:
 
 def empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def test_rows_that_must_not_be_cut_are_refused_when_they_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = nullable_struct([pa.array(["x" * 1000] * 100)], [True] * 100)
+    data = parquet(shared)
+    assert data.size < 10_000
+    logical_hash(pa.BufferReader(data))
+    monkeypatch.setattr(reference_decoder, "_MAX_EXPANDED_SIZE", 90_000)
+    with pytest.raises(MalformedBytesError, match="90000 can be hashed"):
+        logical_hash(pa.BufferReader(data))
