@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from odf_common.chain.named_objects import NamedObject, named_objects
 from odf_common.chain.rules import check_append
+from odf_common.chain.schema_evolution import misfit
 from odf_common.chain.state import ChainState
 from odf_common.chain.summary import SUMMARY, decode_summary
 from odf_common.chain.walk import ChainTape, StoredBlock, block_place, decoded, walk_back
-from odf_common.errors import AppendRefusedError, CorruptedError, NotFoundError
+from odf_common.errors import AppendRefusedError, CorruptedError, MalformedBytesError, NotFoundError
 from odf_common.identity.multihash import Multihash, sha3_256_of
 from odf_common.metadata.events import AddData, ExecuteTransform
 from odf_common.metadata.fragments import DataSlice
@@ -124,11 +125,21 @@ class _Check:
         self._size += size
 
     def _slice(self, promised: DataSlice) -> None:
-        from odf_common.data.slices import check_records
+        from odf_common.data.slices import check_records, slice_schema
 
         place = f"{ObjectKind.DATA.value}/{promised.physical_hash}"
+        vocabulary = self.chain.vocabulary
         with self._objects.open_file(ObjectKind.DATA, promised.physical_hash) as file:
-            check_records(file, promised, place=place, vocabulary=self.chain.vocabulary)
+            check_records(file, promised, place=place, vocabulary=vocabulary)
+            try:
+                columns = slice_schema(file)
+            except MalformedBytesError as error:
+                raise CorruptedError(place, str(error)) from error
+        assert self.chain.data_schema is not None, "a rule demands a schema before data"
+        numbered = (vocabulary.offset_column, vocabulary.operation_type_column)
+        reason = misfit(self.chain.data_schema, columns, numbered=numbered)
+        if reason is not None:
+            raise CorruptedError(place, reason)
         self._slices += 1
         self._records += promised.offset_interval.end - promised.offset_interval.start + 1
 

@@ -153,5 +153,9 @@ class SchemaUnreadableError(InvalidEventError):
     """A bare Arrow schema is malformed, or holds types that ODF has no name for."""
 
 
+class SchemaInconsistentError(InvalidEventError):
+    """A schema names a column twice, or nests an Option in an Option."""
+
+
 class SchemaNotCompatibleError(InvalidEventError):
     """Columns may be added, never removed, renamed or retyped."""

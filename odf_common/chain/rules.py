@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from odf_common.chain import errors
-from odf_common.chain.schema_evolution import incompatibility
+from odf_common.chain.schema_evolution import incompatibility, inconsistency
 from odf_common.chain.state import ChainState, logical_schema
 from odf_common.errors import MalformedBytesError
 from odf_common.identity.did import DatasetId
@@ -333,6 +333,14 @@ def schema_is_readable(chain: ChainState, block: MetadataBlock) -> None:
             raise errors.SchemaUnreadableError(f"the schema cannot be read: {error}") from error
 
 
+def schema_is_consistent(chain: ChainState, block: MetadataBlock) -> None:
+    """Since ODF 0.37: names are distinct, Options do not nest."""
+    if isinstance(block.event, SetDataSchema):
+        reason = inconsistency(logical_schema(block.event))
+        if reason is not None:
+            raise errors.SchemaInconsistentError(f"the schema contradicts itself: {reason}")
+
+
 def native_schema_changes_something(chain: ChainState, block: MetadataBlock) -> None:
     """Since ODF 0.37: a native schema is not repeated. (A bare Arrow one may be: 0.36 allows it.)"""
     event = block.event
@@ -378,6 +386,7 @@ APPEND_RULES: tuple[AppendRule, ...] = (
     transaction_inputs_move_forward,
     transaction_continues_inputs,
     schema_is_readable,
+    schema_is_consistent,
     native_schema_changes_something,
     schema_only_gains_columns,
 )

@@ -6,6 +6,7 @@ Types are compared logically (Utf8, LargeUtf8 and Utf8View are all String); orde
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from odf_common.metadata.data_schema import (
@@ -30,27 +31,50 @@ def incompatibility(current: DataSchema, new: DataSchema, *, compare_optionality
     Without `compare_optionality` a column may become nullable or required: bare Arrow schemas of the 0.36 era were
     never compared in that.
     """
-    repeated = _repeated_name(new.fields, "")
-    if repeated is not None:
-        return f"column {repeated!r} comes more than once"
     return _fields_incompatibility(current.fields, new.fields, "", compare_optionality)
 
 
-def _repeated_name(fields: tuple[DataField, ...], path: str) -> str | None:
+def inconsistency(schema: DataSchema) -> str | None:
+    """What makes a schema meaningless by itself; None when nothing does."""
+    return _inconsistent_fields(schema.fields, "")
+
+
+def misfit(schema: DataSchema, columns: DataSchema, *, numbered: Collection[str]) -> str | None:
+    """Why columns of a slice cannot be read with a schema; None when they can.
+
+    Each column of the schema must be there with its kind of type; units and sizes may be told apart by nothing that
+    Parquet keeps, and columns beyond the schema are invisible. The columns `numbered` may be any integers: the
+    specification's own types differ from those of its implementations.
+    """
+    found = {field.name: _required(field.type) for field in columns.fields}
+    for field in schema.fields:
+        if field.name not in found:
+            return f"it has no column {field.name!r}, which the schema defines"
+        wanted, actual = _required(field.type), found[field.name]
+        if wanted.kind != actual.kind and field.name not in numbered:
+            return f"its column {field.name!r} holds {_shown(actual)}, the schema says {_shown(wanted)}"
+    return None
+
+
+def _inconsistent_fields(fields: tuple[DataField, ...], path: str) -> str | None:
     counts = Counter(field.name for field in fields)
-    repeated = (f"{path}{name}" for name, count in counts.items() if count > 1)
-    within = (_repeated_member(field.type, f"{path}{field.name}") for field in fields)
+    repeated = (f"column {path + name!r} comes more than once" for name, count in counts.items() if count > 1)
+    within = (_inconsistent_type(field.type, f"{path}{field.name}") for field in fields)
     return next(repeated, None) or next(filter(None, within), None)
 
 
-def _repeated_member(data_type: DataType, name: str) -> str | None:
-    match _required(data_type):
+def _inconsistent_type(data_type: DataType, name: str) -> str | None:
+    match data_type:
+        case DataTypeOption(inner=DataTypeOption()):
+            return f"column {name!r} is an Option of an Option"
+        case DataTypeOption(inner=inner):
+            return _inconsistent_type(inner, name)
         case DataTypeStruct(fields=fields):
-            return _repeated_name(fields, f"{name}.")
+            return _inconsistent_fields(fields, f"{name}.")
         case DataTypeList(item_type=item_type):
-            return _repeated_member(item_type, f"{name}[]")
+            return _inconsistent_type(item_type, f"{name}[]")
         case DataTypeMap(key_type=key_type, value_type=value_type):
-            return _repeated_member(key_type, f"{name}.key") or _repeated_member(value_type, f"{name}.value")
+            return _inconsistent_type(key_type, f"{name}.key") or _inconsistent_type(value_type, f"{name}.value")
     return None
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from odf_common.data.arrow_types import from_arrow
 from odf_common.data.errors import UnsupportedTypeError
 from odf_common.data.logical_hash import logical_hash
 from odf_common.data.parquet_file import ParquetSource, bounded_batches, conformed, opened
@@ -18,6 +19,7 @@ from odf_common.data.reference_decoder import reference_schema
 from odf_common.data.system_columns import as_read, first_gap
 from odf_common.errors import CorruptedError, MalformedBytesError
 from odf_common.identity.multihash import Multihash
+from odf_common.metadata.data_schema import DataSchema
 from odf_common.metadata.fragments import DatasetVocabulary, DataSlice, OffsetInterval
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -68,6 +70,15 @@ def read_slice(
             schema = pa.schema([schema.field(name) for name in columns])
         for batch in bounded_batches(file, columns=columns):
             yield conformed(batch.select(schema.names), schema)
+
+
+def slice_schema(source: ParquetSource) -> DataSchema:
+    """The logical columns of a slice; MalformedBytesError when it has none."""
+    try:
+        with opened(source) as file:
+            return from_arrow(reference_schema(file))
+    except UnsupportedTypeError as error:
+        raise MalformedBytesError(f"a slice whose columns have no logical form: {error}") from error
 
 
 def check_records(

@@ -462,13 +462,19 @@ SCHEMA_CASES = [
         "a repeated column",
         WITH_DATA,
         with_repeated_last(a_schema(city=nullable(DataTypeString()))),
-        errors.SchemaNotCompatibleError,
+        errors.SchemaInconsistentError,
     ),
     case(
         "a repeated member of an added struct",
         WITH_DATA,
         a_schema(city=nullable(DataTypeString()), l=nullable(DataTypeList(item_type=REPEATED_MEMBERS))),
-        errors.SchemaNotCompatibleError,
+        errors.SchemaInconsistentError,
+    ),
+    case(
+        "an Option of an Option in the first schema",
+        a_chain(),
+        a_schema(city=nullable(nullable(DataTypeString()))),
+        errors.SchemaInconsistentError,
     ),
     case(
         "list items retyped",

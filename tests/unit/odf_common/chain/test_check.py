@@ -4,12 +4,14 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from odf_common.chain.check import check_dataset
 from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.chain.state import ChainState, next_block
 from odf_common.chain.summary import SUMMARY, encode_summary
+from odf_common.data.slice_writer import SliceWriter
 from odf_common.errors import CorruptedError
 from odf_common.identity.multihash import sha3_256
 from odf_common.metadata.base import Model
@@ -18,7 +20,16 @@ from odf_common.storage.dataset_folder import DatasetFolder, local_folder
 from odf_common.storage.layout import HEAD, ObjectKind
 from odf_common.storage.location import open_folder
 from odf_common.wire.encode import encode_block
-from tests.datasets import SCHEMA, append_all, make_dataset, position, put_slice, watermark
+from tests.datasets import (
+    SCHEMA,
+    SYSTEM_COLUMNS,
+    WIDER_SCHEMA,
+    append_all,
+    make_dataset,
+    position,
+    put_slice,
+    watermark,
+)
 from tests.unit.odf_common.chain.builders import NOON
 
 SOME_BITS = 12
@@ -171,6 +182,40 @@ def test_a_slice_must_hold_the_promised_offsets(dataset: DatasetFolder, tmp_path
     folder = lied(dataset, tmp_path, 100, offset_interval=real.offset_interval)
     with pytest.raises(CorruptedError, match="offset 9 was promised where its column 'offset' has 100"):
         check_dataset(folder.objects, folder.refs)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        (pa.schema([*SYSTEM_COLUMNS, pa.field("city", pa.string())]), "no column 'population'"),
+        (WIDER_SCHEMA.set(5, pa.field("population", pa.string())), "its column 'population' holds String"),
+    ],
+)
+def test_a_slice_must_fit_the_schema(dataset: DatasetFolder, tmp_path: Path, columns: pa.Schema, reason: str) -> None:
+    chain = MetadataChain(dataset.objects, dataset.refs)
+    last = chain.state().last_add_data
+    assert last is not None
+    assert last.checkpoint is not None
+    with SliceWriter(tmp_path / "slice.pending", columns) as writer:
+        writer.write(pa.RecordBatch.from_arrays([a_column(column) for column in columns], schema=columns))
+    written = writer.close()
+    dataset.objects.put_file(ObjectKind.DATA, written.physical_hash, written.path)
+    event = AddData(
+        prev_checkpoint=last.checkpoint.physical_hash,
+        prev_offset=8,
+        new_data=written.to_data_slice(),
+        new_watermark=watermark(30),
+    )
+    append_all(chain, [event])
+    with pytest.raises(CorruptedError, match=reason):
+        check_dataset(dataset.objects, dataset.refs)
+
+
+def a_column(column: pa.Field) -> pa.Array:
+    """One value, that of the next offset where it is a number."""
+    if pa.types.is_string(column.type):
+        return pa.array(["text"])
+    return pa.array([9], pa.int64()).cast(column.type)
 
 
 def test_a_block_that_breaks_a_rule_is_named_with_the_rule(dataset: DatasetFolder) -> None:

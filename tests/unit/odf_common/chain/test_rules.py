@@ -4,15 +4,15 @@ import pytest
 
 from odf_common.chain import rules
 from odf_common.chain.rules import APPEND_RULES, AppendRule, check_append
-from odf_common.errors import AppendRefusedError
+from odf_common.errors import AppendRefusedError, OdfError
 from tests.unit.odf_common.chain.cases import CASES, Case
 
 
-def outcome(case: Case, applied: tuple[AppendRule, ...]) -> type[AppendRefusedError] | None:
+def outcome(case: Case, applied: tuple[AppendRule, ...]) -> type[OdfError] | None:
     try:
         for rule in applied:
             rule(case.chain, case.block)
-    except AppendRefusedError as error:
+    except OdfError as error:
         return type(error)
     return None
 

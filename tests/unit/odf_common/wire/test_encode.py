@@ -290,7 +290,7 @@ class TestTexts:
         block = decode_block(event_block("AddData", slots)).block
         assert isinstance(block.event, AddData)
         assert entries.encode() in encode_block(block)
-        assert block.event.extra != ExtraAttributes.of({"a": [], "b": 1})
+        assert block.event.extra == ExtraAttributes.of({"a": [], "b": 1})
 
 
 class TestRefusals:
