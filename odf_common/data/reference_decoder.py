@@ -54,13 +54,32 @@ def reference_batches(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Re
         return
     group_ends = list(accumulate(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)))
     start = 0
-    for batch in file.iter_batches(REFERENCE_BATCH_ROWS):
-        if (size := expanded_size(batch)) > _MAX_EXPANDED_SIZE:
-            raise MalformedBytesError(f"{batch.num_rows} rows have {size} bytes; {_MAX_EXPANDED_SIZE} can be hashed")
+    for batch in _batches_of(REFERENCE_BATCH_ROWS, file, schema):
         end = start + batch.num_rows
         cuts = [0, *(cut - start for cut in group_ends if start < cut < end), batch.num_rows]
-        yield with_leftovers(conformed(batch, schema), cuts)
+        yield with_leftovers(batch, cuts)
         start = end
+
+
+def _batches_of(rows: int, file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """All rows in batches of exactly so many, and a rest: beside texts in dictionaries, pyarrow cuts where it likes."""
+    pending: list[pa.RecordBatch] = []
+    size = count = 0
+    for read in file.iter_batches(rows):
+        batch = read
+        while batch.num_rows:
+            part = batch.slice(0, rows - count)
+            batch = batch.slice(part.num_rows)
+            size += expanded_size(part)
+            if size > _MAX_EXPANDED_SIZE:
+                raise MalformedBytesError(f"{rows} rows have {size} bytes and more; {_MAX_EXPANDED_SIZE} can be hashed")
+            pending.append(conformed(part, schema))
+            count += part.num_rows
+            if count == rows:
+                yield pa.concat_batches(pending)
+                pending, size, count = [], 0, 0
+    if pending:
+        yield pa.concat_batches(pending)
 
 
 def with_leftovers(batch: pa.RecordBatch, cuts: list[int]) -> pa.RecordBatch:

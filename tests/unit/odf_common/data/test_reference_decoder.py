@@ -203,3 +203,17 @@ def test_rows_that_must_not_be_cut_are_refused_when_they_are_too_large(monkeypat
     monkeypatch.setattr(reference_decoder, "_MAX_EXPANDED_SIZE", 90_000)
     with pytest.raises(MalformedBytesError, match="90000 can be hashed"):
         logical_hash(pa.BufferReader(data))
+
+
+@pytest.mark.parametrize("row_group_size", [1, 2, 9])
+def test_texts_in_dictionaries_do_not_change_how_rows_are_cut(
+    monkeypatch: pytest.MonkeyPatch, row_group_size: int
+) -> None:
+    members = [pa.array([None] * 9, pa.int8()), pa.array([None] * 9, pa.list_(pa.int8()))]
+    struct = pa.StructArray.from_arrays(members, names=["number", "list"], mask=pa.array([True] * 8 + [False]))
+    batch = pa.record_batch({"struct": struct, "text": pa.array([None] * 9, pa.string())})
+    monkeypatch.setattr(reference_decoder, "REFERENCE_BATCH_ROWS", 3)
+    plain, shared = (
+        parquet(batch, row_group_size=row_group_size, use_dictionary=use_dictionary) for use_dictionary in (False, True)
+    )
+    assert logical_hash(pa.BufferReader(plain)) == logical_hash(pa.BufferReader(shared))
