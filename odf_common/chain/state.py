@@ -115,13 +115,13 @@ def _changes(chain: ChainState, event: MetadataEvent) -> dict[str, Any]:
         case Seed():
             return {"dataset_id": event.dataset_id, "dataset_kind": event.dataset_kind}
         case AddData():
-            return _after_data(chain, event) | _after_add_data(chain, event)
+            return _after_data(event) | _after_add_data(chain, event)
         case ExecuteTransform():
-            return _after_data(chain, event) | {
+            return _after_data(event) | {
                 "last_transaction": LastTransaction(
                     checkpoint=event.new_checkpoint,
                     watermark=event.new_watermark,
-                    inputs=_input_positions(chain, event),
+                    inputs=_input_positions(event),
                 )
             }
         case SetDataSchema():
@@ -142,7 +142,7 @@ def _changes(chain: ChainState, event: MetadataEvent) -> dict[str, Any]:
             return {}
 
 
-def _after_data(chain: ChainState, event: AddData | ExecuteTransform) -> dict[str, Any]:
+def _after_data(event: AddData | ExecuteTransform) -> dict[str, Any]:
     last_offset = event.prev_offset if event.new_data is None else event.new_data.offset_interval.end
     return {"has_data_event": True, "last_offset": last_offset, "watermark": event.new_watermark}
 
@@ -156,7 +156,7 @@ def _after_add_data(chain: ChainState, event: AddData) -> dict[str, Any]:
     return {"last_add_data": last, "source_states": (*others, state)}
 
 
-def _input_positions(chain: ChainState, event: ExecuteTransform) -> tuple[ExecuteTransformInput, ...]:
+def _input_positions(event: ExecuteTransform) -> tuple[ExecuteTransformInput, ...]:
     """How far each input has been read: an input that did not move keeps its previous position."""
     return tuple(
         ExecuteTransformInput(

@@ -12,7 +12,8 @@ from odf_common.text_value import BinaryTextValue
 PUBLIC_KEY_SIZE = 32  # bytes
 
 _ED25519_PUB = bytes.fromhex("ed01")
-_DID_KEY = "did:key:"
+DID_KEY_PREFIX = "did:key:"
+"""The W3C form of the same identities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Did(BinaryTextValue):
     @classmethod
     def from_did_key(cls, text: str) -> Self:
         """Read the W3C form of the same key, `did:key:z…`."""
-        return cls._parse_with(_DID_KEY, text)
+        return cls._parse_with(DID_KEY_PREFIX, text)
 
     @classmethod
     def _parse_with(cls, prefix: str, text: str) -> Self:
@@ -70,7 +71,7 @@ class Did(BinaryTextValue):
         """The W3C form of the same key, in base58btc as that specification wants."""
         from multiformats import multibase as encodings
 
-        return _DID_KEY + encodings.encode(self.to_bytes(), "base58btc")
+        return DID_KEY_PREFIX + encodings.encode(self.to_bytes(), "base58btc")
 
     def __str__(self) -> str:
         return self.PREFIX + self.multibase

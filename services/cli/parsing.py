@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odf_common.errors import InvalidTextError
-from odf_common.identity.did import DatasetId
+from odf_common.identity.did import DID_KEY_PREFIX, DatasetId
 from odf_common.identity.multihash import ARROW0_SHA3_256, SHA2_256, SHA3_256, Multihash
 from odf_common.identity.references import (
     DatasetAlias,
@@ -17,13 +17,12 @@ from odf_common.identity.references import (
     parse_ref_any,
 )
 
-_DID_KEY = "did:key:"
 _FUNCTIONS = {SHA2_256: "sha2-256", SHA3_256: "sha3-256", ARROW0_SHA3_256: "arrow0-sha3-256"}
 
 
 def parts_of(text: str, *, known_repos: Sequence[str] = ()) -> dict[str, str]:
     """Kind first, then the parts. InvalidTextError when it is nothing that we know."""
-    if text.startswith(_DID_KEY):
+    if text.startswith(DID_KEY_PREFIX):
         return {"kind": "did:key"} | _of_id(DatasetId.from_did_key(text))
     known_hash = _multihash(text)
     if known_hash is not None:
