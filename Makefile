@@ -44,5 +44,5 @@ bench: setup ## Measure, one JSON line per figure
 	$(BIN)/python -m benchmarks $(ARGS)
 
 lock: ## Resolve the dependencies of pyproject.toml anew (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	uv pip compile pyproject.toml --extra dev --extra demo --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url --no-emit-find-links --output-file requirements.lock --upgrade

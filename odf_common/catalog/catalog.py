@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from odf_common.catalog import queries
 from odf_common.catalog.engine import make_engine, place, reading, writing
-from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry
+from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry, PushSourceBinding
 from odf_common.catalog.schema import bring_up_to_date
 from odf_common.catalog.tables import JOURNAL
 from odf_common.catalog.transaction import CatalogTransaction
@@ -113,6 +113,11 @@ class Catalog:
         """
         with reading(self._engine) as connection:
             return list(queries.pending_journal(connection, limit=limit))
+
+    def push_sources(self, dataset_id: DatasetId | None = None) -> list[PushSourceBinding]:
+        """The topics that push sources of a dataset, or of all, are bound to."""
+        with reading(self._engine) as connection:
+            return queries.push_sources(connection, dataset_id)
 
     def mark_published(self, ids: Iterable[int]) -> None:
         """Leave these changes out from now on; marking twice is fine."""

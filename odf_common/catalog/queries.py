@@ -8,8 +8,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry, JournalRecord
-from odf_common.catalog.tables import ACCOUNTS, DATASETS, JOURNAL, REFS
+from odf_common.catalog.records import (
+    AccountEntry,
+    DatasetEntry,
+    JournalEntry,
+    JournalRecord,
+    PushSourceBinding,
+    SourceSettings,
+)
+from odf_common.catalog.tables import ACCOUNTS, DATASETS, EPOCHS, JOURNAL, PUSH_SOURCES, REFS
 from odf_common.errors import NotFoundError
 from odf_common.identity.did import AccountId, DatasetId
 from odf_common.identity.multihash import Multihash
@@ -71,6 +78,36 @@ def pending_journal(connection: Connection, *, limit: int) -> Iterator[JournalEn
     """The oldest changes that were not told yet, oldest first."""
     query = select(JOURNAL).where(JOURNAL.c.published_at.is_(None)).order_by(JOURNAL.c.id).limit(limit)
     return map(_journal_entry, connection.execute(query))
+
+
+def epoch(connection: Connection, name: str) -> int:
+    """The latest epoch of a part, 0 if nobody played it yet."""
+    found: int | None = connection.execute(select(EPOCHS.c.epoch).where(EPOCHS.c.name == name)).scalar_one_or_none()
+    return found or 0
+
+
+def push_sources(connection: Connection, dataset_id: DatasetId | None = None) -> list[PushSourceBinding]:
+    """The bindings of a dataset's push sources, or of all."""
+    query: Select[Any] = select(PUSH_SOURCES).order_by(PUSH_SOURCES.c.dataset_id, PUSH_SOURCES.c.source_name)
+    if dataset_id is not None:
+        query = query.where(PUSH_SOURCES.c.dataset_id == str(dataset_id))
+    return [_push_source(row) for row in connection.execute(query)]
+
+
+def push_source_of_topic(connection: Connection, topic: str) -> PushSourceBinding | None:
+    """The push source that reads a topic, or None."""
+    row = connection.execute(select(PUSH_SOURCES).where(PUSH_SOURCES.c.topic == topic)).one_or_none()
+    return None if row is None else _push_source(row)
+
+
+def _push_source(row: Row[Any]) -> PushSourceBinding:
+    return PushSourceBinding(
+        dataset_id=DatasetId.parse(row.dataset_id),
+        source_name=row.source_name,
+        topic=row.topic,
+        settings=SourceSettings.model_validate_json(row.settings),
+        problem=row.problem,
+    )
 
 
 def _dataset(row: Row[Any]) -> DatasetEntry:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from odf_common.identity.did import AccountId, DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import AccountName, DatasetAlias
@@ -61,7 +63,41 @@ class JournalEntry:
     created_at: Timestamp
 
 
+class SourceSettings(BaseModel):
+    """How a push source is read. `partitions` counts when the topic is created, the others whenever they change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    partitions: int = Field(default=1, ge=1, le=10_000)
+    batch_time_s: float = Field(default=0.5, ge=0, le=86_400)
+    """How long a batch may wait to become larger, counted from the batch before; 0 is as fast as it goes."""
+    batch_rows: int = Field(default=100_000, ge=1, le=10_000_000)
+    batch_bytes: int = Field(default=64 << 20, ge=1 << 10, le=1 << 30)
+    watermark_delay_s: float = Field(default=0.0, ge=0)
+    """How far the watermark stays behind the largest event time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSourceBinding:
+    """The topic of a push source and how it is read. `problem` says why it is not read at the moment."""
+
+    dataset_id: DatasetId
+    source_name: str
+    topic: str
+    settings: SourceSettings
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """The right to play a part that only one process may play: valid until another process takes a later one."""
+
+    name: str
+    number: int
+
+
 DATASET_CREATED = "DatasetCreated"
 DATASET_RENAMED = "DatasetRenamed"
 DATASET_DELETED = "DatasetDeleted"
 REF_MOVED = "RefMoved"
+PUSH_SOURCE_BOUND = "PushSourceBound"

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration: what an up-to-date catalog says in `alembic_version`."""
 
 METADATA = MetaData(
@@ -72,4 +72,22 @@ JOURNAL = Table(
     Column("published_at", Text, nullable=True),
     Index("journal_published_at_id_ix", "published_at", "id"),
     sqlite_autoincrement=True,
+)
+
+EPOCHS = Table(
+    "epochs",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+)
+
+PUSH_SOURCES = Table(
+    "push_sources",
+    METADATA,
+    Column("dataset_id", Text, ForeignKey("datasets.id", ondelete="CASCADE"), primary_key=True),
+    Column("source_name", Text, primary_key=True),
+    Column("topic", Text, nullable=False, unique=True),
+    Column("settings", Text, nullable=False),
+    # Why the source does not run, written by the job for people; none while it runs.
+    Column("problem", Text, nullable=True),
 )

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, update
 
 from odf_common.catalog import queries
-from odf_common.catalog.errors import IdTakenError, NameTakenError
+from odf_common.catalog.errors import FencedError, IdTakenError, NameTakenError, TopicTakenError
 from odf_common.catalog.records import (
     DATASET_CREATED,
     DATASET_DELETED,
     DATASET_RENAMED,
+    PUSH_SOURCE_BOUND,
     REF_MOVED,
     DatasetEntry,
+    Epoch,
     JournalRecord,
+    PushSourceBinding,
 )
-from odf_common.catalog.tables import ACCOUNTS, DATASETS, JOURNAL, REFS
+from odf_common.catalog.tables import ACCOUNTS, DATASETS, EPOCHS, JOURNAL, PUSH_SOURCES, REFS
 from odf_common.errors import RefCASFailedError
 from odf_common.identity.did import AccountId, DatasetId
 from odf_common.identity.multihash import Multihash
@@ -97,6 +100,43 @@ class CatalogTransaction:
             dataset_id, REF_MOVED, ref=name, oldBlockHash=None if actual is None else str(actual), newBlockHash=str(new)
         )
 
+    def begin_epoch(self, name: str) -> Epoch:
+        """Take over a part that one process plays at a time: every earlier epoch of it ends with this transaction."""
+        number = queries.epoch(self._connection, name) + 1
+        if number == 1:
+            self._connection.execute(insert(EPOCHS).values(name=name, epoch=number))
+        else:
+            self._connection.execute(update(EPOCHS).where(EPOCHS.c.name == name).values(epoch=number))
+        return Epoch(name=name, number=number)
+
+    def check_epoch(self, epoch: Epoch) -> None:
+        """Raise FencedError if another process has taken over; nothing of this transaction happens then."""
+        current = queries.epoch(self._connection, epoch.name)
+        if current != epoch.number:
+            raise FencedError(epoch.name, epoch=epoch.number, current=current)
+
+    def bind_push_source(self, binding: PushSourceBinding) -> None:
+        """Bind a push source to its topic, or change how it is read; TopicTakenError if another source reads it."""
+        holder = queries.push_source_of_topic(self._connection, binding.topic)
+        key = (binding.dataset_id, binding.source_name)
+        if holder is not None and (holder.dataset_id, holder.source_name) != key:
+            alias = self.dataset(holder.dataset_id).alias
+            raise TopicTakenError(binding.topic, taken_by=f"source {holder.source_name!r} of dataset {alias}")
+        here = _source(*key)
+        values = {"topic": binding.topic, "settings": binding.settings.model_dump_json(), "problem": binding.problem}
+        changed = self._connection.execute(update(PUSH_SOURCES).where(here).values(values))
+        if not changed.rowcount:
+            self._connection.execute(
+                insert(PUSH_SOURCES).values(
+                    dataset_id=str(binding.dataset_id), source_name=binding.source_name, **values
+                )
+            )
+        self._tell(binding.dataset_id, PUSH_SOURCE_BOUND, sourceName=binding.source_name, topic=binding.topic)
+
+    def set_source_problem(self, dataset_id: DatasetId, source_name: str, problem: str | None) -> None:
+        """Note why a push source is not read, or that it is read again."""
+        self._connection.execute(update(PUSH_SOURCES).where(_source(dataset_id, source_name)).values(problem=problem))
+
     def record(self, record: JournalRecord) -> None:
         """Add a change to the journal."""
         payload = json.dumps(record.payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -116,6 +156,10 @@ class CatalogTransaction:
 
     def _now(self) -> str:
         return str(self._clock())
+
+
+def _source(dataset_id: DatasetId, source_name: str) -> ColumnElement[bool]:
+    return (PUSH_SOURCES.c.dataset_id == str(dataset_id)) & (PUSH_SOURCES.c.source_name == source_name)
 
 
 def _names(alias: DatasetAlias) -> dict[str, str | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from odf_common.metadata.base import Model
 from odf_common.metadata.manifests import MANIFEST_MODELS, MetadataBlockManifest, MetadataEventManifest

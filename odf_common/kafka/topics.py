@@ -1,0 +1,115 @@
+"""The topics, their names and how they are created."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_common.errors import InvalidTextError, NotFoundError
+from odf_common.identity.references import DatasetAlias
+from odf_common.kafka.clients import translated
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+COMPLETIONS = "odf.completions"
+REJECTIONS = "odf.rejections"
+BLOCKS = "odf.blocks"
+DEAD_LETTERS = "odf.dead-letters"
+
+MAX_MESSAGE_SIZE = 16 << 20  # bytes; above what sources accept, so that what is too large can be a dead letter
+
+_MAX_NAME_LENGTH = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic to be created; everything but its name only counts when it does not exist yet."""
+
+    name: str
+    partitions: int = 1
+    retention_ms: int = -1  # kept for ever: what a topic holds is part of what the chain says it read
+
+
+SERVICE_TOPICS = (
+    Topic(name=COMPLETIONS, retention_ms=7 * 24 * 3_600_000),
+    Topic(name=REJECTIONS, retention_ms=7 * 24 * 3_600_000),
+    Topic(name=BLOCKS),
+    Topic(name=DEAD_LETTERS),
+)
+
+
+def default_push_topic(alias: DatasetAlias, source_name: str) -> str:
+    """`odf.push.<account>.<dataset>.<source>`, without the account where there is none.
+
+    Characters that Kafka does not allow in a name become `-`. Two sources can get the same name: the catalog, where
+    topics are bound, refuses the second one.
+    """
+    parts = ["odf", "push", *([alias.account.text] if alias.account else []), alias.name.text, source_name]
+    return re.sub(r"[^a-zA-Z0-9._-]", "-", ".".join(parts))[:_MAX_NAME_LENGTH]
+
+
+def check_topic_name(name: str) -> str:
+    """The name, or an InvalidTextError if Kafka would not have it."""
+    if not _LEGAL.fullmatch(name) or name in {".", ".."} or len(name) > _MAX_NAME_LENGTH:
+        raise InvalidTextError(
+            "topic name", name, position=0, reason=f"use letters, digits, '.', '_' and '-', {_MAX_NAME_LENGTH} at most"
+        )
+    return name
+
+
+def create_topics(admin: AdminClient, topics: Iterable[Topic]) -> None:
+    """Create those that do not exist; StoreUnavailableError if the broker does not answer."""
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.cimpl import NewTopic
+
+    wanted = [
+        NewTopic(
+            topic.name,
+            num_partitions=topic.partitions,
+            config={
+                "max.message.bytes": str(MAX_MESSAGE_SIZE),
+                "retention.ms": str(topic.retention_ms),
+                # Positions and times are promises to publishers: the broker may not rewrite them.
+                "cleanup.policy": "delete",
+                "message.timestamp.type": "CreateTime",
+            },
+        )
+        for topic in topics
+    ]
+    if not wanted:
+        return
+    for name, created in admin.create_topics(wanted, request_timeout=_TIMEOUT_S).items():
+        with translated(f"topic {name}"):
+            try:
+                created.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """A topic as the broker knows it. The id tells a topic from an earlier one of the same name."""
+
+    name: str
+    id: str
+    partitions: int
+
+
+def describe_topic(admin: AdminClient, name: str) -> TopicDescription:
+    """What the broker says of a topic; NotFoundError if it does not exist."""
+    from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+    with translated(f"topic {name}"):
+        try:
+            found = admin.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)[name].result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise NotFoundError(f"there is no topic {name}") from error
+            raise
+    return TopicDescription(name=name, id=str(found.topic_id), partitions=len(found.partitions))

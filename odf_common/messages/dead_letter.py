@@ -1,0 +1,35 @@
+"""Records that could not be read: topic `odf.dead-letters`, key = dataset id, value = the original bytes."""
+
+from __future__ import annotations
+
+from odf_common.identity.did import DatasetId
+from odf_common.messages.base import Message
+from odf_common.timestamp import Timestamp
+
+DEAD_LETTER_HEADER = "odf-dead-letter"
+"""The header that holds the `DeadLetterNote`."""
+
+
+class DeadLetterNote(Message):
+    """Where an unreadable record came from and what is wrong with it.
+
+    `dataset_id`, `topic_id`, `partition`, `offset` and `index` name the record: after a crash the same one may come
+    twice, and counts once.
+    """
+
+    dataset_id: DatasetId
+    source_name: str
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    index: int | None = None
+    """The place of the record in its message, from 0; absent when the message as a whole cannot be read."""
+    timestamp: Timestamp
+    """Of the message, as Kafka has it."""
+    code: str
+    """The kind of trouble for programs, such as `InvalidJson`."""
+    reason: str
+    """What is wrong, for people."""
+    time: Timestamp
+    """When it was found."""

@@ -1,0 +1,1 @@
+"""Everything that runs on Spark. Knows the core, and nothing of services and HTTP."""
