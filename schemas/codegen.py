@@ -4,6 +4,8 @@
 
 schemas/opendatafabric.fbs  →  odf_common/wire/_generated/layout.py
 odf_common.metadata models  →  schemas/manifests/*.schema.json
+odf_common.messages models  →  schemas/messages/*.schema.json (schemas/asyncapi.yaml refers to them)
+services.gateway routes     →  schemas/openapi.json
 """
 
 from __future__ import annotations
@@ -12,13 +14,19 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_common.wire.layout import EnumLayout, Kind, Slot
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 ROOT = Path(__file__).resolve().parent.parent
 FLATBUFFERS_SCHEMA = ROOT / "schemas" / "opendatafabric.fbs"
 LAYOUT_MODULE = ROOT / "odf_common" / "wire" / "_generated" / "layout.py"
 MANIFESTS = ROOT / "schemas" / "manifests"
+MESSAGES = ROOT / "schemas" / "messages"
+OPENAPI = ROOT / "schemas" / "openapi.json"
 
 _DEFINITION = re.compile(r"(table|union|enum)\s+(\w+)\s*(?::\s*(\w+)\s*)?\{([^}]*)\}")
 _FIELD = re.compile(r"(\w+)\s*:\s*(\[?)(\w+)\]?\s*(=\s*null)?\s*;")
@@ -88,22 +96,44 @@ def manifest_schemas() -> dict[str, str]:
     """File name → JSON Schema text of every manifest."""
     from odf_common.metadata.manifests import MANIFEST_MODELS
 
-    return {
-        f"{model.__name__}.schema.json": json.dumps(
-            {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema(by_alias=True),
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-        for model in MANIFEST_MODELS
-    }
+    return {f"{model.__name__}.schema.json": _schema(model) for model in MANIFEST_MODELS}
+
+
+def message_models() -> tuple[type[BaseModel], ...]:
+    """What crosses a topic, and what is kept in a block because of it."""
+    from odf_common.messages.block_appended import BlockAppended
+    from odf_common.messages.completion import Completion, Rejection
+    from odf_common.messages.dead_letter import DeadLetterNote
+    from odf_common.messages.kafka_offsets import KafkaOffsets
+
+    return (Completion, Rejection, BlockAppended, DeadLetterNote, KafkaOffsets)
+
+
+def message_schemas() -> dict[str, str]:
+    """File name → JSON Schema text of every message."""
+    return {f"{model.__name__}.schema.json": _schema(model) for model in message_models()}
+
+
+def _schema(model: type[BaseModel]) -> str:
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(dialect | model.model_json_schema(by_alias=True), indent=2, ensure_ascii=False) + "\n"
+
+
+def openapi_document() -> str:
+    """The gateway's OpenAPI document."""
+    from services.gateway.openapi import openapi
+
+    return json.dumps(openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
 def outputs() -> dict[Path, str]:
     """Every generated file and what it should contain."""
-    return {LAYOUT_MODULE: layout_module(FLATBUFFERS_SCHEMA.read_text())} | {
-        MANIFESTS / name: text for name, text in manifest_schemas().items()
-    }
+    return (
+        {LAYOUT_MODULE: layout_module(FLATBUFFERS_SCHEMA.read_text())}
+        | {MANIFESTS / name: text for name, text in manifest_schemas().items()}
+        | {MESSAGES / name: text for name, text in message_schemas().items()}
+        | {OPENAPI: openapi_document()}
+    )
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ("tests.fixtures.postgres", "tests.fixtures.s3")
+pytest_plugins = ("tests.fixtures.kafka", "tests.fixtures.postgres", "tests.fixtures.s3")
 
 # The gate tries the same examples each time; at home each run tries new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)

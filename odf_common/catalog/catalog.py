@@ -11,7 +11,8 @@ from sqlalchemy import update
 
 from odf_common.catalog import queries
 from odf_common.catalog.engine import make_engine, place, reading, writing
-from odf_common.catalog.records import AccountEntry, DatasetEntry, JournalEntry, PushSourceBinding
+from odf_common.catalog.errors import FencedError
+from odf_common.catalog.records import AccountEntry, DatasetEntry, Epoch, JournalEntry, PushSourceBinding
 from odf_common.catalog.schema import bring_up_to_date
 from odf_common.catalog.tables import JOURNAL
 from odf_common.catalog.transaction import CatalogTransaction
@@ -105,14 +106,26 @@ class Catalog:
         with reading(self._engine) as connection:
             return queries.refs(connection, dataset_id)
 
-    def pending_journal(self, *, limit: int) -> list[JournalEntry]:
-        """The oldest changes that were not marked as published, oldest first.
+    def heads(self, dataset_ids: Iterable[DatasetId]) -> dict[DatasetId, Multihash]:
+        """Where the heads of datasets stand, at one moment; a dataset that does not exist is left out."""
+        with reading(self._engine) as connection:
+            return queries.heads(connection, list(dataset_ids))
+
+    def check_epoch(self, epoch: Epoch) -> None:
+        """Raise FencedError if another process has taken over, as a transaction's `check_epoch` does."""
+        with reading(self._engine) as connection:
+            current = queries.epoch(connection, epoch.name)
+        if current != epoch.number:
+            raise FencedError(epoch.name, epoch=epoch.number, current=current)
+
+    def pending_journal(self, *, limit: int, after: int = 0) -> list[JournalEntry]:
+        """The oldest changes that were not marked as published, oldest first; those behind record `after` only.
 
         Publish them in this order, then mark them. What was published but not marked comes again: every change is
         told at least once, and with one publisher at a time the changes of a dataset are told in their order.
         """
         with reading(self._engine) as connection:
-            return list(queries.pending_journal(connection, limit=limit))
+            return list(queries.pending_journal(connection, limit=limit, after=after))
 
     def push_sources(self, dataset_id: DatasetId | None = None) -> list[PushSourceBinding]:
         """The topics that push sources of a dataset, or of all, are bound to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -22,6 +22,7 @@ from odf_common.identity.did import AccountId, DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import AccountName, DatasetAlias, DatasetName, DatasetRef
 from odf_common.metadata.events import DatasetKind
+from odf_common.storage.layout import HEAD
 from odf_common.timestamp import Timestamp
 
 
@@ -74,9 +75,17 @@ def refs(connection: Connection, dataset_id: DatasetId) -> dict[str, Multihash]:
     return {name: Multihash.parse(text) for name, text in connection.execute(query)}
 
 
-def pending_journal(connection: Connection, *, limit: int) -> Iterator[JournalEntry]:
-    """The oldest changes that were not told yet, oldest first."""
-    query = select(JOURNAL).where(JOURNAL.c.published_at.is_(None)).order_by(JOURNAL.c.id).limit(limit)
+def heads(connection: Connection, dataset_ids: Sequence[DatasetId]) -> dict[DatasetId, Multihash]:
+    """Where the heads of these datasets stand; a dataset that does not exist is left out."""
+    ids = {str(dataset_id): dataset_id for dataset_id in dataset_ids}
+    query = select(REFS.c.dataset_id, REFS.c.block_hash).where((REFS.c.name == HEAD) & REFS.c.dataset_id.in_(ids))
+    return {ids[text]: Multihash.parse(block_hash) for text, block_hash in connection.execute(query)}
+
+
+def pending_journal(connection: Connection, *, limit: int, after: int) -> Iterator[JournalEntry]:
+    """The oldest changes behind record `after` that were not told yet, oldest first."""
+    pending = JOURNAL.c.published_at.is_(None) & (JOURNAL.c.id > after)
+    query = select(JOURNAL).where(pending).order_by(JOURNAL.c.id).limit(limit)
     return map(_journal_entry, connection.execute(query))
 
 

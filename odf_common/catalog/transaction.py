@@ -115,6 +115,10 @@ class CatalogTransaction:
         if current != epoch.number:
             raise FencedError(epoch.name, epoch=epoch.number, current=current)
 
+    def push_sources(self, dataset_id: DatasetId) -> list[PushSourceBinding]:
+        """The topics that push sources of a dataset are bound to."""
+        return queries.push_sources(self._connection, dataset_id)
+
     def bind_push_source(self, binding: PushSourceBinding) -> None:
         """Bind a push source to its topic, or change how it is read; TopicTakenError if another source reads it."""
         holder = queries.push_source_of_topic(self._connection, binding.topic)

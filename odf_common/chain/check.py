@@ -17,9 +17,12 @@ from odf_common.metadata.events import AddData, ExecuteTransform
 from odf_common.metadata.fragments import DataSlice
 from odf_common.storage.layout import HEAD, INFO_FOLDER, REFS_FOLDER, ObjectKind
 from odf_common.storage.ports import ObjectStore, RefStore
+from odf_common.wire.encoded_block import EncodedBlock
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of steps done, and of all; each block is two steps: read and checked."""
+
+OnBlock = Callable[[EncodedBlock], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,16 @@ class CheckedDataset:
 
 
 def check_dataset(
-    objects: ObjectStore, refs: RefStore, *, on_progress: OnProgress = lambda done, total: None
+    objects: ObjectStore,
+    refs: RefStore,
+    *,
+    on_progress: OnProgress = lambda done, total: None,
+    on_block: OnBlock = lambda block: None,
 ) -> CheckedDataset:
     """Check everything that the head leads to. CorruptedError names the first file that is wrong, oldest block first.
 
-    Blocks are read once and kept in bounded memory; slices are streamed.
+    Blocks are read once and kept in bounded memory; slices are streamed. `on_block` sees each block that was found
+    right, oldest first, and may raise a CorruptedError of its own.
     """
     head = _head(objects, refs)
     with ChainTape() as tape:
@@ -50,7 +58,7 @@ def check_dataset(
             expected = expected or _number_of_blocks(stored)
             tape.record(stored)
             on_progress(len(tape), 2 * max(expected, len(tape)))
-        check = _Check(objects)
+        check = _Check(objects, on_block)
         for done, stored in enumerate(tape.oldest_first(), 1):
             check.block(stored)
             on_progress(len(tape) + done, 2 * len(tape))
@@ -89,8 +97,9 @@ def _check_summary(objects: ObjectStore, chain: ChainState) -> None:
 class _Check:
     """Folds blocks oldest first, checking each against what came before."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, on_block: OnBlock) -> None:
         self._objects = objects
+        self._on_block = on_block
         self.chain = ChainState()
         self._slices = 0
         self._records = 0
@@ -111,6 +120,7 @@ class _Check:
         if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
             self._slice(event.new_data)
         self.chain = self.chain.followed_by(encoded.block, stored.hash)
+        self._on_block(encoded)
 
     def _object(self, named: NamedObject) -> None:
         try:

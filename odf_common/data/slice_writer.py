@@ -167,6 +167,11 @@ def _physical_hash(path: Path) -> Multihash:
         return Multihash(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
 
 
+def stored_schema(schema: pa.Schema, vocabulary: DatasetVocabulary) -> pa.Schema:
+    """What a slice of these columns will hold: the `schema` of its writer, known before there is any slice."""
+    return _as_stored(as_written(schema, vocabulary))[0]
+
+
 def _as_stored(schema: pa.Schema) -> tuple[pa.Schema, str]:
     """What columns are after they were written and read back, and the format version that changes them least."""
     old, new = (_written_and_read(schema, version) for version in (_OLD_FORMAT, _NEW_FORMAT))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odf_common.errors import InvalidTextError, NotFoundError
-from odf_common.identity.references import DatasetAlias
+from odf_common.errors import NotFoundError
 from odf_common.kafka.clients import translated
 
 if TYPE_CHECKING:
@@ -21,8 +19,6 @@ DEAD_LETTERS = "odf.dead-letters"
 
 MAX_MESSAGE_SIZE = 16 << 20  # bytes; above what sources accept, so that what is too large can be a dead letter
 
-_MAX_NAME_LENGTH = 249
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _TIMEOUT_S = 10.0
 
 
@@ -41,25 +37,6 @@ SERVICE_TOPICS = (
     Topic(name=BLOCKS),
     Topic(name=DEAD_LETTERS),
 )
-
-
-def default_push_topic(alias: DatasetAlias, source_name: str) -> str:
-    """`odf.push.<account>.<dataset>.<source>`, without the account where there is none.
-
-    Characters that Kafka does not allow in a name become `-`. Two sources can get the same name: the catalog, where
-    topics are bound, refuses the second one.
-    """
-    parts = ["odf", "push", *([alias.account.text] if alias.account else []), alias.name.text, source_name]
-    return re.sub(r"[^a-zA-Z0-9._-]", "-", ".".join(parts))[:_MAX_NAME_LENGTH]
-
-
-def check_topic_name(name: str) -> str:
-    """The name, or an InvalidTextError if Kafka would not have it."""
-    if not _LEGAL.fullmatch(name) or name in {".", ".."} or len(name) > _MAX_NAME_LENGTH:
-        raise InvalidTextError(
-            "topic name", name, position=0, reason=f"use letters, digits, '.', '_' and '-', {_MAX_NAME_LENGTH} at most"
-        )
-    return name
 
 
 def create_topics(admin: AdminClient, topics: Iterable[Topic]) -> None:

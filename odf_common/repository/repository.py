@@ -7,13 +7,13 @@ folder and a lost catalog can be rebuilt (docs/decisions/0006-catalog-and-refs.m
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from odf_common.catalog.records import DatasetEntry, JournalRecord, RefMove
+from odf_common.catalog.records import DatasetEntry, Epoch, JournalRecord, RefMove
 from odf_common.errors import CorruptedError, NotFoundError, OdfError
 from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
@@ -24,9 +24,11 @@ from odf_common.storage.dataset_folder import DatasetFolder, DatasetRoot
 from odf_common.storage.layout import ALIAS_INFO, HEAD, ObjectKind
 from odf_common.storage.location import FROM_ENVIRONMENT, S3Options, is_elsewhere, open_folder, open_root
 from odf_common.storage.ports import ObjectStore, RefStore
+from odf_common.storage.syncing import sync_all
 
 if TYPE_CHECKING:
     from odf_common.catalog.catalog import Catalog
+    from odf_common.catalog.transaction import CatalogTransaction
 
 _log = logging.getLogger(__name__)
 
@@ -77,10 +79,19 @@ class Repository:
         """Where a new dataset goes: its objects are put here before `create`."""
         return self._folder_at(dataset_id.multibase)
 
-    def create(self, dataset_id: DatasetId, alias: DatasetAlias, kind: DatasetKind, *, head: Multihash) -> Dataset:
+    def create(
+        self,
+        dataset_id: DatasetId,
+        alias: DatasetAlias,
+        kind: DatasetKind,
+        *,
+        head: Multihash,
+        within: Callable[[CatalogTransaction], None] = lambda transaction: None,
+    ) -> Dataset:
         """Make a dataset known whose blocks up to `head` are in its folder.
 
-        NotFoundError if the block is not there, NameTakenError or IdTakenError if the catalog says so.
+        `within` does more in the same transaction: if it raises, the dataset does not come to be. NotFoundError if
+        the block is not there, NameTakenError or IdTakenError if the catalog says so.
         """
         folder = self.folder(dataset_id)
         _check_block(folder, head)
@@ -88,6 +99,7 @@ class Repository:
         with self.catalog.begin() as transaction:
             transaction.add_dataset(dataset_id, alias, kind, location=dataset_id.multibase)
             transaction.move_ref(dataset_id, HEAD, expected=None, new=head)
+            within(transaction)
         dataset = self.open(dataset_id)
         with self._lagging(dataset.entry):
             self.write_alias_file(dataset.entry)
@@ -128,16 +140,34 @@ class Repository:
         entries = {move.dataset_id: self.catalog.dataset(move.dataset_id) for move in moves}
         for move in moves:
             _check_block(self.folder_of(entries[move.dataset_id]), move.new)
-        for entry in entries.values():
-            self.folder_of(entry).objects.sync()
+        self.sync(entries.values())
+        self.commit_moves(moves, records=records)
+        for move in moves:
+            self.mirror(entries[move.dataset_id], move.name)
+
+    def sync(self, entries: Iterable[DatasetEntry]) -> None:
+        """Make durable what was put into the folders of datasets through this repository."""
+        sync_all(self.folder_of(entry).objects for entry in entries)
+
+    def commit_moves(
+        self, moves: Iterable[RefMove], *, records: Iterable[JournalRecord] = (), epoch: Epoch | None = None
+    ) -> None:
+        """The transaction of `move_refs` alone, for who has synced before and mirrors the refs' files later.
+
+        With `epoch`, FencedError if another process has taken over; nothing has happened then.
+        """
         with self.catalog.begin() as transaction:
+            if epoch is not None:
+                transaction.check_epoch(epoch)
             for move in moves:
                 transaction.move_ref(move.dataset_id, move.name, expected=move.expected, new=move.new)
             for record in records:
                 transaction.record(record)
-        for move in moves:
-            with self._lagging(entries[move.dataset_id]):
-                self.write_ref_file(entries[move.dataset_id], move.name)
+
+    def mirror(self, entry: DatasetEntry, name: str) -> None:
+        """Bring the file of a ref in line after its move; a failure is logged, as the move has happened."""
+        with self._lagging(entry):
+            self.write_ref_file(entry, name)
 
     def folder_of(self, entry: DatasetEntry) -> DatasetFolder:
         """Where a dataset of the catalog lies."""

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import typer
 
-from services.cli import block, chain, hashes, identity
+from services.cli import (
+    add,
+    block,
+    chain,
+    datasets,
+    dead_letters,
+    doctor,
+    hashes,
+    identity,
+    ingest,
+    sources,
+    status,
+    subscribe,
+    tail,
+    up,
+    verify,
+    watermarks,
+)
 
 app = typer.Typer(
     name="odf",
@@ -12,7 +29,37 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    epilog="Example: odf chain check ./my-dataset",
+    epilog="Example: odf up, then in another terminal: odf add my-dataset.yaml",
+)
+app.command(epilog="Example: odf up --port 8080 --data-dir .odf")(up.up)
+app.command(epilog="Example: odf add city.yaml country.yaml --partitions 4")(add.add)
+app.command(epilog="Example: odf append city.temperature license.yaml")(add.append)
+app.command(name="list", epilog="Example: odf list -o json")(datasets.list_)
+app.command(epilog="Example: odf inspect city.temperature")(datasets.inspect)
+app.command(epilog="Example: odf log city.temperature --limit 20")(datasets.log)
+app.command(epilog="Example: odf ingest city.temperature events.ndjson")(ingest.ingest)
+app.command(epilog="Example: odf tail city.temperature -n 20 --follow")(tail.tail)
+app.command(epilog="Example: odf subscribe city.temperature --from genesis -o json")(subscribe.subscribe)
+app.command(epilog="Example: odf status -o json")(status.status)
+app.command(epilog="Example: odf doctor city.temperature")(doctor.doctor)
+app.command(epilog="Example: odf verify city.temperature")(verify.verify)
+app.add_typer(
+    sources.app,
+    name="source",
+    help="Push sources: how they are read, and whether they are.",
+    epilog="Example: odf source set city.temperature --batch-time 60",
+)
+app.add_typer(
+    watermarks.app,
+    name="watermark",
+    help="Promises about event time, given by hand.",
+    epilog="Example: odf watermark set city.temperature 2024-01-31T00:00:00Z",
+)
+app.add_typer(
+    dead_letters.app,
+    name="dead-letters",
+    help="Records that could not be read.",
+    epilog="Example: odf dead-letters list city.temperature",
 )
 app.add_typer(
     block.app,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from odf_common.errors import CorruptedError, InvalidTextError, NotFoundError, OdfError
-from services.cli.reporting import Format, Output, Report, failure, reporting, source_name
+from services.cli.progress import checking
+from services.cli.reporting import Format, Output, Report, failure, json_array, reporting, source_name
 
 if TYPE_CHECKING:
-    from odf_common.chain.check import CheckedDataset, OnProgress
+    from odf_common.chain.check import CheckedDataset
     from odf_common.chain.metadata_chain import MetadataChain
     from odf_common.identity.multihash import Multihash
     from odf_common.metadata.events import MetadataEvent
@@ -48,7 +46,7 @@ def check(folder: Folder, output: Output = Format.TEXT) -> Report:
 
     dataset = open_folder(folder)
     try:
-        with _progress() as on_progress:
+        with checking() as on_progress:
             checked = check_dataset(dataset.objects, dataset.refs, on_progress=on_progress)
     except CorruptedError as error:
         return failure(error.code, str(error), file=error.place, reason=error.reason)
@@ -94,16 +92,7 @@ def log(
         case LogFormat.YAML:
             return map(manifests.block_yaml, blocks)
         case LogFormat.JSON:
-            return _json_array({"hash": str(block.hash), **manifests.block_document(block)} for block in blocks)
-
-
-def _json_array(items: Iterator[dict[str, Any]]) -> Iterator[str]:
-    """An array whose items are printed as they come."""
-    separator = "["
-    for item in items:
-        yield separator + json.dumps(item, ensure_ascii=False)
-        separator = ","
-    yield "[]" if separator == "[" else "]"
+            return json_array({"hash": str(block.hash), **manifests.block_document(block)} for block in blocks)
 
 
 @app.command(epilog="Example: odf chain append my-dataset events.yaml --at 2020-01-01T12:00:00Z --step 1")
@@ -164,18 +153,3 @@ def _open_chain(folder: str) -> MetadataChain:
 
     dataset = open_folder(folder)
     return MetadataChain(dataset.objects, dataset.refs)
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -79,6 +79,15 @@ def failure(code: str, message: str, **more: Any) -> Report:
     return Report(f"error: {message}", {**more, "error": code, "message": message}, exit_code=1)
 
 
+def json_array(items: Iterator[dict[str, Any]]) -> Iterator[str]:
+    """An array whose items are printed as they come."""
+    separator = "["
+    for item in items:
+        yield separator + json.dumps(item, ensure_ascii=False)
+        separator = ","
+    yield "[]" if separator == "[" else "]"
+
+
 def _print(report: Report, *, as_json: bool) -> NoReturn:
     for warning in report.warnings:
         typer.echo(f"note: {warning}", err=True)

@@ -1,0 +1,126 @@
+"""Merge strategies over Arrow tables: which rows of a batch are new to the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from odf_common.ingest.errors import BadInputSchemaError, UnsupportedSourceError
+from odf_common.metadata.sources import MergeStrategy, MergeStrategyAppend, MergeStrategyLedger
+
+
+class KeyIndex(Protocol):
+    """The keys of all earlier rows of a dataset, as `ledger_keys` encodes them."""
+
+    def contains(self, keys: Sequence[bytes]) -> Sequence[bool] | npt.NDArray[np.bool_]:
+        """For each key, whether an earlier row has it."""
+        ...
+
+
+class MemoryKeyIndex:
+    """Keys in memory."""
+
+    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+        self._keys = set(keys)
+
+    def contains(self, keys: Sequence[bytes]) -> Sequence[bool]:
+        """See `KeyIndex`."""
+        return [key in self._keys for key in keys]
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """Learn the keys of rows that were committed."""
+        self._keys.update(keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What a merge strategy makes of rows."""
+
+    kept: npt.NDArray[np.int64] | None
+    """The places of the rows that are new; None for all."""
+    duplicates: int = 0
+    new_keys: list[bytes] | None = None
+    """The keys that later batches must know, for a Ledger."""
+
+
+def check_merge(strategy: MergeStrategy) -> None:
+    """Raise UnsupportedSourceError for a strategy that is not run here."""
+    if not isinstance(strategy, MergeStrategyAppend | MergeStrategyLedger):
+        raise UnsupportedSourceError(f"merge strategy {strategy.kind} is not supported yet: use Append or Ledger")
+    if isinstance(strategy, MergeStrategyLedger) and not strategy.primary_key:
+        raise UnsupportedSourceError("merge strategy Ledger needs a primaryKey of at least one column")
+
+
+def merge(strategy: MergeStrategy, rows: pa.Table, keys: KeyIndex | None) -> Merged:
+    """What is new in a batch. Rows of one batch are not compared with each other."""
+    if not isinstance(strategy, MergeStrategyLedger):
+        return Merged(kept=None)
+    if keys is None:
+        raise ValueError("a Ledger needs the index of the keys of earlier rows")
+    encoded = ledger_keys(rows, strategy.primary_key)
+    present = encoded.drop_null().to_pylist()
+    known = np.zeros(len(encoded), np.bool_)
+    known[encoded.is_valid().to_numpy(zero_copy_only=False)] = np.asarray(keys.contains(present), np.bool_)
+    kept = np.flatnonzero(~known)
+    new_keys = encoded.take(pa.array(kept)).drop_null().unique().to_pylist()
+    return Merged(kept=kept, duplicates=len(known) - len(kept), new_keys=new_keys)
+
+
+def ledger_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:
+    """One binary value for each row: equal exactly where the key columns are; null where any of them is null.
+
+    The form is kept in indexes and never changes. Each column gives `<tag><length>:<value>`, one after another. Tags
+    and values: `i` integers and `b` booleans (0, 1), as decimal digits; `s` texts in UTF-8; `x` bytes; `d` days since
+    1970, `t<unit>` (s, ms, us, ns) times of day and `u<unit>` timestamps since 1970, as decimal digits; `n` decimals as
+    Arrow writes them out; `f` floating point numbers as the decimal digits of the bits of a double, of which there is
+    one zero only.
+    """
+    missing = [name for name in primary_key if name not in table.column_names]
+    if missing:
+        raise BadInputSchemaError(f"the primary key has the column {missing[0]!r}, the rows have none of that name")
+    parts = [part for name in primary_key for part in _key_part(name, table[name].combine_chunks())]
+    return pc.binary_join_element_wise(*parts, b"")
+
+
+def check_key_type(name: str, data_type: pa.DataType) -> None:
+    """Raise BadInputSchemaError for a column that cannot be part of a key."""
+    _key_form(name, pa.array([], data_type))
+
+
+def _key_part(name: str, column: pa.Array | pa.ChunkedArray) -> list[pa.Array | bytes]:
+    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    tag, form = _key_form(name, array)
+    values = form.cast(pa.string()) if not (types.is_string(form.type) or types.is_binary(form.type)) else form
+    data = values.cast(pa.binary())
+    lengths = pc.binary_length(data).cast(pa.string()).cast(pa.binary())
+    return [tag, lengths, b":", data]
+
+
+def _key_form(name: str, array: pa.Array) -> tuple[bytes, pa.Array]:
+    data_type = array.type
+    if types.is_boolean(data_type):
+        return b"b", array.cast(pa.int8())
+    if types.is_integer(data_type):
+        return b"i", array
+    if types.is_string(data_type) or types.is_large_string(data_type) or types.is_string_view(data_type):
+        return b"s", array.cast(pa.string())
+    if types.is_binary(data_type) or types.is_large_binary(data_type) or types.is_fixed_size_binary(data_type):
+        return b"x", array.cast(pa.binary())
+    if types.is_date(data_type):
+        return b"d", array.cast(pa.date32()).view(pa.int32())
+    if types.is_time(data_type):
+        return b"t" + data_type.unit.encode(), array.view(pa.int32() if data_type.bit_width == 32 else pa.int64())
+    if types.is_timestamp(data_type):
+        return b"u" + data_type.unit.encode(), array.view(pa.int64())
+    if types.is_decimal(data_type):
+        return b"n", array.cast(pa.string())
+    if types.is_float32(data_type) or types.is_float64(data_type):
+        return b"f", pc.add(array.cast(pa.float64()), 0.0).view(pa.int64())
+    raise BadInputSchemaError(f"column {name!r} of the primary key has the type {data_type}, which makes no key")

@@ -1,0 +1,79 @@
+"""Raw messages of a topic as they enter ingestion, and those that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from odf_common.timestamp import Timestamp
+
+KAFKA_TIME = pa.timestamp("us", "UTC")
+
+MESSAGES = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", KAFKA_TIME, nullable=False),
+        pa.field("value", pa.binary()),
+    ]
+)
+"""A table of this schema is a batch of messages, in the order of partition and offset; a null value is a tombstone."""
+
+MAX_MESSAGE_SIZE = 8 << 20
+"""Bytes; larger messages are not read."""
+
+
+_LAST_TIME = 253_402_300_799_999_999
+"""Microseconds; producers may set any time, and the year 9999 is the last that has a name."""
+
+
+class Code:
+    """What is wrong with an unreadable record, for programs."""
+
+    TOMBSTONE = "Tombstone"
+    EMPTY = "EmptyMessage"
+    TOO_LARGE = "MessageTooLarge"
+    INVALID_UTF8 = "InvalidUtf8"
+    INVALID_JSON = "InvalidJson"
+    INVALID_CSV = "InvalidCsv"
+    TOO_DEEP = "TooDeep"
+    WRONG_TYPE = "WrongType"
+    DUPLICATE_KEY = "DuplicateKey"
+    TOO_MANY_COLUMNS = "TooManyColumns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A record that becomes a dead letter. `data` are its own bytes: the message's if it is all of that."""
+
+    partition: int
+    offset: int
+    index: int | None
+    """The place among the records of its message, from 0; None when it is the whole message."""
+    timestamp: Timestamp
+    code: str
+    reason: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a record cannot be read."""
+
+    code: str
+    reason: str
+
+
+def unreadable(messages: pa.Table, message: int, problem: Problem, *, index: int | None, data: bytes) -> Unreadable:
+    """The dead letter of a record of the message in that row."""
+    microseconds = min(max(messages["timestamp"][message].value, 0), _LAST_TIME)
+    return Unreadable(
+        partition=messages["partition"][message].as_py(),
+        offset=messages["offset"][message].as_py(),
+        index=index,
+        timestamp=Timestamp(microseconds * 1000),
+        code=problem.code,
+        reason=problem.reason,
+        data=data,
+    )

@@ -1,0 +1,1 @@
+"""Read steps: from raw messages to rows (ODF 0.36, ReadStep)."""

@@ -1,0 +1,161 @@
+"""Messages taken apart into lines of text, one record each, without a step per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odf_common.ingest.messages import MAX_MESSAGE_SIZE, Code, Problem, Unreadable, unreadable
+
+Indices = npt.NDArray[np.int64]
+
+_NEWLINE = 10
+_BLANKS = " \t\r\n"
+_LAST_BLANK = ord(" ")
+_PART = 1 << 18  # bytes
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The messages that have content, as they are, and where they stand in the batch."""
+
+    values: pa.Array
+    rows: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines that are not blank, without blanks around them. `message` is the row of each line's message."""
+
+    texts: pa.Array  # binary
+    message: Indices
+    messages: pa.Table
+
+    def unreadable(self, line: int, problem: Problem, *, always_index: bool = False) -> Unreadable:
+        """The dead letter of a line, which is the message itself if that has no other."""
+        message = int(self.message[line])
+        first, end = np.searchsorted(self.message, [message, message + 1])
+        if end - first == 1 and not always_index:
+            data = self.messages["value"][message].as_py()
+            return unreadable(self.messages, message, problem, index=None, data=data)
+        data = self.texts[line].as_py()
+        return unreadable(self.messages, message, problem, index=int(line - first), data=data)
+
+
+def with_content(messages: pa.Table) -> tuple[Whole, list[Unreadable]]:
+    """The messages whose content can be looked at; of others it is enough to know their size."""
+    values = combined(messages["value"])
+    sizes = pc.binary_length(values)
+    if not values.null_count and len(values) and _within(pc.min_max(sizes).as_py()):
+        return Whole(values, np.arange(len(values))), []
+    sizes = sizes.fill_null(-1).to_numpy(zero_copy_only=False)
+    fine = (sizes > 0) & (sizes <= MAX_MESSAGE_SIZE)
+    rows = np.flatnonzero(fine)
+    bad = [_without_content(messages, int(row), int(sizes[row])) for row in np.flatnonzero(~fine)]
+    return Whole(values.take(pa.array(rows)), rows), bad
+
+
+def lines_of(messages: pa.Table) -> tuple[Lines, list[Unreadable]]:
+    """The lines of all messages that have any, and the messages that have none."""
+    whole, bad = with_content(messages)
+    texts, parents = _split(without_bom(whole.values))
+    texts = trimmed(texts)
+    blank = pc.equal(pc.binary_length(texts), 0)
+    if pc.any(blank).as_py():
+        kept = pc.invert(blank)
+        texts = texts.filter(kept)
+        parents = parents[kept.to_numpy(zero_copy_only=False)]
+        bad += _blank_messages(messages, whole, parents)
+    return Lines(texts, whole.rows[parents], messages), bad
+
+
+def combined(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+def without_bom(values: pa.Array) -> pa.Array:
+    """The same without the byte order mark that some editors put first."""
+    marked = pc.starts_with(values, _BOM)
+    if not pc.any(marked).as_py():
+        return values
+    return pc.if_else(marked, pc.binary_slice(values, len(_BOM)), values)
+
+
+def trimmed(texts: pa.Array) -> pa.Array:
+    """The same without blanks before and behind."""
+    if not _has_blanks_around(texts):
+        return texts
+    # A view, because trimming wants texts; whether they are UTF-8 is found out later.
+    return pc.ascii_trim(texts.view(pa.string()), characters=_BLANKS).view(pa.binary())
+
+
+def bytes_of(texts: pa.Array) -> npt.NDArray[np.uint8]:
+    """All bytes of binary values, one after another, without a copy."""
+    offsets, data = texts.buffers()[1:]
+    if not len(texts) or data is None:
+        return np.empty(0, np.uint8)
+    bounds = np.frombuffer(offsets, np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[1]]
+
+
+def contains_byte(texts: pa.Array, byte: int) -> bool:
+    """Whether any of the values has it."""
+    return any((part == byte).any() for part in parts_of(texts))
+
+
+def parts_of(texts: pa.Array, overlap: int = 0) -> Iterator[npt.NDArray[np.uint8]]:
+    """All bytes in parts that fit the processor's cache, each with some bytes of the next."""
+    data = bytes_of(texts)
+    return (data[start : start + _PART + overlap] for start in range(0, len(data), _PART))
+
+
+def _has_blanks_around(texts: pa.Array) -> bool:
+    if not len(texts):
+        return False
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    starts, ends = offsets[:-1], offsets[1:]
+    if (starts == ends).any():
+        return True
+    data = np.frombuffer(texts.buffers()[2], np.uint8)
+    return bool((data[starts] <= _LAST_BLANK).any() or (data[ends - 1] <= _LAST_BLANK).any())
+
+
+def _within(sizes: dict[str, Any]) -> bool:
+    return bool(sizes["min"] > 0 and sizes["max"] <= MAX_MESSAGE_SIZE)
+
+
+def _without_content(messages: pa.Table, row: int, size: int) -> Unreadable:
+    if size < 0:
+        problem, data = Problem(Code.TOMBSTONE, "the message has no value"), b""
+    elif size == 0:
+        problem, data = Problem(Code.EMPTY, "the message is empty"), b""
+    else:
+        reason = f"the message has {size} bytes, at most {MAX_MESSAGE_SIZE} are read"
+        problem, data = Problem(Code.TOO_LARGE, reason), messages["value"][row].as_py()
+    return unreadable(messages, row, problem, index=None, data=data)
+
+
+def _split(values: pa.Array) -> tuple[pa.Array, Indices]:
+    if not contains_byte(values, _NEWLINE):
+        return values, np.arange(len(values))
+    lists = pc.split_pattern(values, b"\n")
+    return lists.flatten(), pc.list_parent_indices(lists).to_numpy()
+
+
+def _blank_messages(messages: pa.Table, whole: Whole, parents: Indices) -> list[Unreadable]:
+    full = np.zeros(len(whole.values), np.bool_)
+    full[parents] = True
+    problem = Problem(Code.EMPTY, "the message holds nothing but blanks")
+    return [
+        unreadable(messages, int(whole.rows[row]), problem, index=None, data=whole.values[int(row)].as_py())
+        for row in np.flatnonzero(~full)
+    ]

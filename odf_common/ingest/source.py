@@ -1,0 +1,115 @@
+"""A push source, ready to run: its read step and merge strategy, held against the dataset's columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import types
+
+from odf_common.data.slice_writer import stored_schema
+from odf_common.ingest.errors import BadInputSchemaError
+from odf_common.ingest.merge import check_key_type, check_merge
+from odf_common.ingest.read.choice import declared_columns, reader_of
+from odf_common.ingest.read.records import Reader
+from odf_common.metadata.events import AddPushSource
+from odf_common.metadata.fragments import DatasetVocabulary
+from odf_common.metadata.sources import MergeStrategyLedger
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """Everything about a source that does not change from batch to batch, except by new columns: see `evolved`."""
+
+    source: AddPushSource
+    vocabulary: DatasetVocabulary
+    data_schema: pa.Schema | None
+    """The dataset's columns as its chain has them, system columns included; None before the first data."""
+
+    @classmethod
+    def of(cls, source: AddPushSource, vocabulary: DatasetVocabulary, data_schema: pa.Schema | None) -> SourcePlan:
+        """UnsupportedSourceError or BadInputSchemaError for a source that cannot be run."""
+        check_source(source, vocabulary)
+        return cls(source, vocabulary, data_schema)
+
+    @property
+    def has_preprocess(self) -> bool:
+        """Whether rows go through a query after they were read."""
+        return self.source.preprocess is not None
+
+    @cached_property
+    def declares_rows(self) -> bool:
+        """Whether the columns of the rows are known without any record."""
+        return not self.has_preprocess and declared_columns(self.source.read) is not None
+
+    @cached_property
+    def reader(self) -> Reader:
+        """The read step."""
+        return reader_of(
+            self.source.read,
+            self._known_columns(),
+            vocabulary=self.vocabulary,
+            has_preprocess=self.has_preprocess,
+        )
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema | None:
+        """The columns as slices hold them."""
+        return None if self.data_schema is None else stored_schema(self.data_schema, self.vocabulary)
+
+    def evolved(self, data_schema: pa.Schema) -> SourcePlan:
+        """The plan for the next batch, after one that brought a new schema (`Batch.data_schema`)."""
+        return replace(self, data_schema=data_schema)
+
+    def _known_columns(self) -> pa.Schema | None:
+        """What earlier rows tell about the columns of a source that declares none."""
+        if self.data_schema is None or self.has_preprocess:
+            return None
+        return pa.schema(column for column in self.data_schema if column.name not in system_columns(self.vocabulary))
+
+
+def system_columns(vocabulary: DatasetVocabulary) -> tuple[str, str, str]:
+    """The columns that no source may bring."""
+    return vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column
+
+
+def check_source(source: AddPushSource, vocabulary: DatasetVocabulary) -> None:
+    """Raise UnsupportedSourceError or BadInputSchemaError for a source that cannot be run here."""
+    check_merge(source.merge)
+    reader_of(source.read, None, vocabulary=vocabulary, has_preprocess=source.preprocess is not None)
+    columns = declared_columns(source.read)
+    if columns is not None and source.preprocess is None:
+        check_columns(columns, vocabulary)
+        if isinstance(source.merge, MergeStrategyLedger):
+            _check_key(source.merge, columns, vocabulary)
+
+
+def check_columns(columns: pa.Schema, vocabulary: DatasetVocabulary) -> None:
+    """Raise BadInputSchemaError unless rows with these columns can get their system columns."""
+    repeated = [name for name in columns.names if columns.names.count(name) > 1]
+    if repeated:
+        raise BadInputSchemaError(f"there are two columns {repeated[0]!r}")
+    reserved = [name for name in columns.names if name in system_columns(vocabulary)]
+    if reserved:
+        raise BadInputSchemaError(
+            f"column {reserved[0]!r} has the name of a system column: give it another name, or set a vocabulary"
+        )
+    index = columns.get_field_index(vocabulary.event_time_column)
+    if index >= 0 and not _is_time(columns.field(index).type):
+        raise BadInputSchemaError(
+            f"event time column {vocabulary.event_time_column!r} must be a DATE or TIMESTAMP, "
+            f"it is {columns.field(index).type}"
+        )
+
+
+def _is_time(data_type: pa.DataType) -> bool:
+    return bool(types.is_date(data_type) or types.is_timestamp(data_type))
+
+
+def _check_key(merge: MergeStrategyLedger, columns: pa.Schema, vocabulary: DatasetVocabulary) -> None:
+    for name in merge.primary_key:
+        if name in columns.names:
+            check_key_type(name, columns.field(name).type)
+        elif name != vocabulary.event_time_column:
+            raise BadInputSchemaError(f"the primary key has the column {name!r}, which the read step does not define")

@@ -1,0 +1,1 @@
+"""The only writer of data to chains: finished micro-batches in, blocks and notifications out."""

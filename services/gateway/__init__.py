@@ -1,0 +1,1 @@
+"""HTTP at the edge: events in, receipts and server-sent events out."""

@@ -1,0 +1,48 @@
+"""Asking the broker about push topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from odf_common.kafka.clients import admin_client, translated
+from odf_common.kafka.topics import Topic, TopicDescription, create_topics, describe_topic
+from streaming_jobs.ingest.positions import TopicExtent
+
+if TYPE_CHECKING:
+    from odf_common.catalog.records import PushSourceBinding
+
+_TIMEOUT_S = 10.0
+
+
+class PushTopics:
+    """The broker's side of the sources."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._admin = admin_client(bootstrap_servers)
+
+    def create(self, bindings: Iterable[PushSourceBinding]) -> None:
+        """Create the topics that do not exist yet."""
+        create_topics(
+            self._admin,
+            [Topic(name=binding.topic, partitions=binding.settings.partitions) for binding in bindings],
+        )
+
+    def describe(self, name: str) -> TopicDescription:
+        """The topic's id and partitions; NotFoundError if it is gone."""
+        return describe_topic(self._admin, name)
+
+    def extent(self, name: str) -> TopicExtent:
+        """The topic and what it holds."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        topic = self.describe(name)
+        partitions = [TopicPartition(name, partition) for partition in range(topic.partitions)]
+
+        def offsets(spec: OffsetSpec) -> dict[int, int]:
+            asked = self._admin.list_offsets(dict.fromkeys(partitions, spec), request_timeout=_TIMEOUT_S)
+            with translated(f"topic {name}"):
+                return {partition.partition: found.result().offset for partition, found in asked.items()}
+
+        return TopicExtent(topic, offsets(OffsetSpec.earliest()), offsets(OffsetSpec.latest()))
