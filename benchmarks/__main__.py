@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("logical_hash", "block_codec", "command_line", "chain")
+NAMES = ("logical_hash", "block_codec", "command_line", "chain", "committer")
 
 
 def main() -> None:

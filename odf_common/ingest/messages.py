@@ -39,6 +39,7 @@ class Code:
     INVALID_CSV = "InvalidCsv"
     TOO_DEEP = "TooDeep"
     WRONG_TYPE = "WrongType"
+    PREPROCESS_FAILED = "PreprocessFailed"
     DUPLICATE_KEY = "DuplicateKey"
     TOO_MANY_COLUMNS = "TooManyColumns"
 

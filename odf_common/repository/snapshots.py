@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from odf_common.catalog.errors import NameTakenError
+from odf_common.catalog.errors import NameTakenError, TopicTakenError
 from odf_common.catalog.records import SourceSettings
 from odf_common.catalog.transaction import CatalogTransaction
 from odf_common.chain.metadata_chain import MetadataChain
@@ -76,7 +76,11 @@ def create_from_snapshot(
         for source in sources:
             bind_source(transaction, dataset_id, snapshot.name, source, settings=settings, topic=topic)
 
-    dataset = repository.create(dataset_id, snapshot.name, snapshot.kind, head=staged.hashes[-1], within=bind)
+    try:
+        dataset = repository.create(dataset_id, snapshot.name, snapshot.kind, head=staged.hashes[-1], within=bind)
+    except (NameTakenError, TopicTakenError):
+        repository.root.remove(dataset_id.multibase)
+        raise
     chain.moved(staged)
     return dataset
 

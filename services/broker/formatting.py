@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from odf_common.errors import CorruptedError, StoreUnavailableError
@@ -25,11 +26,8 @@ def format_storage(folder: Path, *, java: Path, jars: list[Path]) -> str:
     identity = folder / "logs" / "meta.properties"
     if identity.exists():
         return cluster_id_of(identity)
-    features = jars[0].parent / "bootstrap.checkpoint"
-    if not features.exists():
-        _ask_kafka_for_features(features, java=java, jars=jars)
     identity.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(features, identity.parent / "bootstrap.checkpoint")
+    (identity.parent / "bootstrap.checkpoint").write_bytes(_features(folder, java=java, jars=jars))
     cluster_id = random_id()
     part = identity.with_suffix(".part")
     part.write_text(identity_text(cluster_id=cluster_id, directory_id=random_id()))
@@ -58,14 +56,22 @@ def random_id() -> str:
             return text
 
 
-def _ask_kafka_for_features(target: Path, *, java: Path, jars: list[Path]) -> None:
-    scratch = target.parent / f"format-{random_id()}"
-    scratch.mkdir()
+def _features(folder: Path, *, java: Path, jars: list[Path]) -> bytes:
+    kept = jars[0].parent / "bootstrap.checkpoint"
+    if kept.exists():
+        return kept.read_bytes()
+    scratch = folder / f"format-{random_id()}"
+    scratch.mkdir(parents=True)
     try:
         _run_format_tool(scratch, java=java, jars=jars)
-        (scratch / "logs" / "bootstrap.checkpoint").replace(target)
+        features = (scratch / "logs" / "bootstrap.checkpoint").read_bytes()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    with suppress(OSError):  # the jars may lie where we may not write
+        part = kept.with_suffix(f".{random_id()}.part")
+        part.write_bytes(features)
+        part.replace(kept)
+    return features
 
 
 def _run_format_tool(folder: Path, *, java: Path, jars: list[Path]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import typer
 
 from services.cli import (
@@ -86,6 +88,9 @@ app.add_typer(
 
 def main() -> None:
     """Run the command line."""
+    # The client tells of every attempt to connect; commands say in one sentence what does not answer.
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    logging.getLogger("kafka").propagate = False
     app()
 
 

@@ -25,9 +25,9 @@ from services.cli.reporting import STDIN, Format, Output, Report, failure, repor
 
 if TYPE_CHECKING:
     from odf_common.catalog.records import DatasetEntry, PushSourceBinding
+    from odf_common.chain.state import ChainState
     from odf_common.ingest.cutting import Piece
     from odf_common.metadata.events import AddPushSource
-    from odf_common.repository.repository import Repository
     from services.cli.block_topic import BlockFeed
     from services.cli.producing import Sent
     from services.cli.receipts import Receipt
@@ -51,7 +51,7 @@ def ingest(
     from odf_common.endpoints import bootstrap_servers
     from odf_common.repository.bindings import binding_of
     from services.cli.block_topic import block_feed
-    from services.cli.producing import send
+    from services.cli.producing import ensure_topic, send
 
     settings = settings_of(data_dir)
     servers = bootstrap_servers(settings)
@@ -60,7 +60,9 @@ def ingest(
         repository = stack.enter_context(opened_repository(settings))
         entry = repository.catalog.dataset(parsed_ref(dataset))
         binding = binding_of(repository.catalog, entry, source)
-        push_source = _active_source(repository, entry, binding)
+        state = chain_of(repository.open(entry.id)).state()
+        push_source = _active_source(state, entry, binding)
+        ensure_topic(servers, binding, was_read=state.source_state(binding.source_name) is not None)
         feed = stack.enter_context(block_feed(servers)) if wait else None
         with _progress(files) as on_read:
             sent = send(servers, binding.topic, _pieces(push_source, files, on_read))
@@ -76,8 +78,8 @@ def ingest(
     return Report(_receipt_text(found), found)
 
 
-def _active_source(repository: Repository, entry: DatasetEntry, binding: PushSourceBinding) -> AddPushSource:
-    found = chain_of(repository.open(entry.id)).state().push_source(binding.source_name)
+def _active_source(state: ChainState, entry: DatasetEntry, binding: PushSourceBinding) -> AddPushSource:
+    found = state.push_source(binding.source_name)
     if found is None:
         raise NotFoundError(
             f"push source {binding.source_name!r} of {entry.alias} was disabled, nothing reads its topic"

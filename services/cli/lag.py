@@ -61,11 +61,18 @@ def _oldest_time(reader: Consumer, topic: str, start: Mapping[int, int]) -> floa
     return min(times.values(), default=None)
 
 
-def rows_per_second(blocks: Iterable[tuple[float, int]], *, now: float, window_s: float = 60.0) -> float:
-    """The rate of rows over the window, from blocks newest first as (time, rows)."""
+def rows_per_second(
+    blocks: Iterable[tuple[float, int]], *, now: float, window_s: float = 60.0, max_blocks: int = 2_000
+) -> float:
+    """The rate of rows over the window, from blocks newest first as (time, rows).
+
+    Where the window holds more blocks than are worth reading, over the time that those take.
+    """
     rows = 0
-    for moment, count in blocks:
+    for number, (moment, count) in enumerate(blocks, 1):
         if moment < now - window_s:
             break
         rows += count
+        if number == max_blocks:
+            return rows / max(now - moment, 1e-3)
     return rows / window_s

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from odf_common.errors import StoreUnavailableError
-from odf_common.kafka.clients import producer
+from odf_common.errors import NotFoundError, StoreUnavailableError
+from odf_common.kafka.clients import admin_client, producer
+from odf_common.kafka.topics import Topic, create_topics, describe_topic
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
+    from odf_common.catalog.records import PushSourceBinding
     from odf_common.ingest.cutting import Piece
 
 _QUEUE_SIZE_KIB = 64 << 10
@@ -34,6 +36,20 @@ class Sent:
         self.start[partition] = min(self.start.get(partition, offset), offset)
         self.next[partition] = max(self.next.get(partition, 0), offset + 1)
         self.messages += 1
+
+
+def ensure_topic(servers: str, binding: PushSourceBinding, *, was_read: bool) -> None:
+    """Make the topic of a new source, if the running system has not come to it yet.
+
+    NotFoundError for a topic that was read before: who deletes it must decide about what was in it.
+    """
+    admin = admin_client(servers)
+    try:
+        describe_topic(admin, binding.topic)
+    except NotFoundError:
+        if was_read:
+            raise
+        create_topics(admin, [Topic(name=binding.topic, partitions=binding.settings.partitions)])
 
 
 def chunks_of(file: BinaryIO, on_read: Callable[[int], None] = lambda size: None) -> Iterator[bytes]:

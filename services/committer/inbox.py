@@ -32,6 +32,8 @@ class Arrivals:
     malformed: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     """Answers to messages that are no completions, where it can be read whom to answer."""
+    following: dict[int, int] = field(default_factory=dict)
+    """By partition, the position behind the last of them."""
 
 
 class Inbox:
@@ -50,7 +52,7 @@ class Inbox:
             queued_max_messages_kbytes=_QUEUED_KB,
             fetch_queue_backoff_ms=5,
         )
-        self._next: dict[int, int] = {}
+        self._settled: dict[int, int] = {}
         self._noted: dict[int, int] = {}
 
     def start(self) -> None:
@@ -72,6 +74,10 @@ class Inbox:
             for message in (first, *self._consumer.consume(at_most - 1, timeout=0)):
                 self._take(message, arrivals, clock)
         return arrivals
+
+    def settle(self, arrivals: Arrivals) -> None:
+        """Everything that these ask for has been done or answered, or they wait in the waiting room."""
+        self._settled |= arrivals.following
 
     def note(self, waiting: WaitingRoom) -> None:
         """Note, without waiting for it, up to where everything is settled."""
@@ -107,7 +113,7 @@ class Inbox:
         partition, position = message.partition(), message.offset()
         assert partition is not None
         assert position is not None
-        self._next[partition] = position + 1
+        arrivals.following[partition] = position + 1
         value = message.value() or b""
         try:
             done = Completion.from_json(value)

@@ -22,7 +22,7 @@ from services.committer.waiting_room import RoomLimits, WaitingRoom
 PART = "committer"
 """The name of the epoch: one process at a time plays this part."""
 
-_GROUP = 300  # completions for one wait for the disk
+_GROUP = 1000  # completions for one wait for the disk
 _IDLE_WAIT_S = 0.2  # at most this long until blocks are told that other processes appended
 _TIDY_WAIT_S = 0.03  # without a completion for so long, there is time to tidy up
 _TIDY_AFTER_S = 1.0

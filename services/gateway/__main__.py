@@ -24,6 +24,8 @@ from services.gateway.settings import DEFAULT_PORT, GatewaySettings
 
 _log = logging.getLogger("gateway")
 
+DO_NOT_RESTART = 3
+
 _MAX_HEADER_SIZE = 32 << 10
 _MAX_CONNECTIONS = 2_000
 _STOP_S = 5
@@ -112,7 +114,7 @@ def serve(settings: Settings, gateway_settings: GatewaySettings) -> None:
 
 
 def main() -> int:
-    """The process's exit status."""
+    """The process's exit status: 0 when it was told to stop, 3 when another try cannot help, otherwise 1."""
     configure_logs("gateway")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     settings = Settings()
@@ -121,7 +123,7 @@ def main() -> int:
         serve(settings, GatewaySettings())
     except OSError as error:
         _log.error("cannot listen: %s; choose another address with ODF_GATEWAY_HOST and ODF_GATEWAY_PORT", error)
-        return 1
+        return DO_NOT_RESTART
     except OdfError as error:
         _log.error("%s", error)
         return 1

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from odf_common.catalog.catalog import Catalog
+from odf_common.catalog.records import DatasetEntry
 from odf_common.errors import OdfError
+from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias
 from odf_common.kafka.clients import admin_client, translated
-from odf_common.messages.block_appended import BlockAppended
+from odf_common.messages.block_appended import AppendedBlock, BlockAppended
 from odf_common.repository.repository import Repository
 from odf_common.storage.layout import HEAD
 from services.gateway.feed import BlockConsumer, BlockFeed
@@ -23,6 +26,8 @@ from services.gateway.publisher import Publisher
 from services.gateway.replay import History
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams import EventStream
+
+_log = logging.getLogger(__name__)
 
 _PROBE_S = 3.0
 _OK = "ok"
@@ -92,11 +97,19 @@ class Gateway:
                     id=entry.id,
                     kind=entry.kind.value,
                     head=head,
-                    newest_block=None if head is None else self.history.newest(entry, head).data,
+                    newest_block=None if head is None else self._newest(entry, head),
                     topics=topics.get(str(entry.id), {}),
                 )
             )
         return DatasetList(datasets=tuple(items), next=items[-1].alias if len(items) == limit else None)
+
+    def _newest(self, entry: DatasetEntry, head: Multihash) -> AppendedBlock | None:
+        try:
+            return self.history.newest(entry, head).data
+        except OdfError as error:
+            # One damaged dataset must not hide the others.
+            _log.warning("dataset %s: %s", entry.alias, error)
+            return None
 
     async def readiness(self) -> Readiness:
         """Ask the broker and the catalog."""

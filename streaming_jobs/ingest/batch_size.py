@@ -5,8 +5,10 @@ Spark's Kafka source bounds a batch by messages alone, and a message holds one r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,54 +20,62 @@ _SLACK = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MessageSize:
-    """The mean of a batch's messages."""
+    """The mean of some messages."""
 
     bytes: float
     records: float
 
     @classmethod
-    def of(cls, messages: pa.Table) -> MessageSize | None:
-        """What the messages of a batch are like; None if there are none."""
-        if not messages.num_rows:
+    def of(cls, values: pa.ChunkedArray) -> MessageSize | None:
+        """What messages with these values are like; None if there are none."""
+        if not len(values):
             return None
-        values = messages["value"]
-        size = pc.sum(pc.binary_length(values)).as_py() or 0
-        return cls(bytes=size / messages.num_rows, records=line_count(values) / messages.num_rows)
-
-
-def line_count(values: pa.ChunkedArray) -> int:
-    """The records of line-wise messages, roughly: line breaks, and one for each message."""
-    breaks: int = pc.sum(pc.count_substring(values, b"\n")).as_py() or 0
-    return breaks + len(values)
+        return cls(bytes=_size(values) / len(values), records=_sum(_record_counts(values)) / len(values))
 
 
 def max_messages(size: MessageSize | None, settings: SourceSettings) -> int:
-    """How many such messages make a full batch; without a sample, as if each held one record."""
+    """How many such messages make a full batch; without a sample, as if each held one small record."""
     if size is None:
         return settings.batch_rows
     by_bytes = settings.batch_bytes / max(size.bytes, 1.0)
     by_rows = settings.batch_rows / max(size.records, 1.0)
-    return max(1, int(min(by_bytes, by_rows, settings.batch_rows)))
+    return max(1, int(min(by_bytes, by_rows)))
 
 
-def is_far_off(current: int, size: MessageSize, settings: SourceSettings, *, is_full: bool) -> bool:
-    """Whether a batch of `current` messages would miss the limits by far: too large, or full while it is too small."""
-    fitting = max_messages(size, settings)
-    return current > fitting * _SLACK or (is_full and fitting > current * _SLACK)
+def needs_another_size(values: pa.ChunkedArray, current: int, settings: SourceSettings) -> bool:
+    """Whether a query that takes up to `current` messages at once should take fewer, or more, of this kind."""
+    size = MessageSize.of(values)
+    if size is None:
+        return False
+    if _size(values) > settings.batch_bytes * _SLACK:
+        return True
+    return len(values) >= current and max_messages(size, settings) > current * _SLACK
 
 
-def cut(messages: pa.Table, settings: SourceSettings) -> list[pa.Table]:
-    """A batch in pieces that keep the limits, in order; a single message is never cut."""
-    pieces = []
-    start = rows = size = 0
-    breaks = pc.count_substring(messages["value"], b"\n").to_numpy(zero_copy_only=False)
-    lengths = pc.binary_length(messages["value"]).to_numpy(zero_copy_only=False)
-    if (breaks.sum() + len(breaks)) <= settings.batch_rows and lengths.sum() <= settings.batch_bytes:
-        return [messages]
-    for index, (more_rows, more_bytes) in enumerate(zip(breaks + 1, lengths, strict=True)):
-        if index > start and (rows + more_rows > settings.batch_rows or size + more_bytes > settings.batch_bytes):
-            pieces.append(messages.slice(start, index - start))
-            start, rows, size = index, 0, 0
-        rows += more_rows
-        size += more_bytes
-    return [*pieces, messages.slice(start)]
+def pieces(messages: pa.Table, settings: SourceSettings) -> Iterator[pa.Table]:
+    """A batch cut so that each piece keeps the limits, in order; a single message is never cut."""
+    rows = np.cumsum(_record_counts(messages["value"]).to_numpy())
+    size = np.cumsum(pc.fill_null(pc.binary_length(messages["value"]), 0).to_numpy())
+    start = 0
+    while start < messages.num_rows:
+        before_rows, before_size = (rows[start - 1], size[start - 1]) if start else (0, 0)
+        end = min(
+            int(np.searchsorted(rows, before_rows + settings.batch_rows, "right")),
+            int(np.searchsorted(size, before_size + settings.batch_bytes, "right")),
+        )
+        end = max(end, start + 1)
+        yield messages.slice(start, end - start)
+        start = end
+
+
+def _record_counts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The records of each message if it holds one a line, roughly: that is all that a limit needs."""
+    return pc.add(pc.fill_null(pc.count_substring(values, b"\n"), 0).cast(pa.int64()), 1)
+
+
+def _size(values: pa.ChunkedArray) -> int:
+    return _sum(pc.binary_length(values))
+
+
+def _sum(numbers: pa.ChunkedArray) -> int:
+    return pc.sum(numbers).as_py() or 0

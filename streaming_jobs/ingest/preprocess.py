@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odf_common.ingest.queries import check_preprocess
+from odf_common.errors import OdfError
+from odf_common.ingest.queries import INPUT, check_preprocess
 from streaming_jobs.spark_session import own_session
 
 if TYPE_CHECKING:
@@ -14,25 +15,31 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odf_common.metadata.transforms import Transform
+    from odf_common.metadata.transforms import TransformSql
 
-_INPUT = "input"
+_SHOWN_CHARACTERS = 1_000
 
 
-def preprocess_of(spark: SparkSession, transform: Transform) -> Callable[[pa.Table], pa.Table]:
-    """The function that applies a transform's queries to the rows of a batch.
+class PreprocessError(OdfError):
+    """A query failed on the rows that it was given."""
 
-    What Spark says against the rows of a batch is raised as it is: the caller finds out which rows it is about.
-    """
-    queries = check_preprocess(transform)
+
+def preprocess_of(spark: SparkSession, transform: TransformSql) -> Callable[[pa.Table], pa.Table]:
+    """The function that applies a transform's queries to rows; it raises PreprocessError where Spark cannot."""
+    *steps, last = check_preprocess(transform)
     # Views are of a session: sources that run beside each other must not see each other's `input`.
     session = own_session(spark)
 
     def run(rows: pa.Table) -> pa.Table:
-        session.createDataFrame(rows).createOrReplaceTempView(_INPUT)
-        *steps, last = queries
-        for step in steps:
-            session.sql(step.query).createOrReplaceTempView(step.alias or "")
-        return session.sql(last.query).toArrow()
+        from pyspark.errors import PySparkException
+
+        try:
+            session.createDataFrame(rows).createOrReplaceTempView(INPUT)
+            for step in steps:
+                assert step.alias is not None
+                session.sql(step.query).createOrReplaceTempView(step.alias)
+            return session.sql(last.query).toArrow()
+        except PySparkException as error:
+            raise PreprocessError(f"the preprocess query failed: {str(error)[:_SHOWN_CHARACTERS]}") from error
 
     return run

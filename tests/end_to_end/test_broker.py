@@ -109,7 +109,7 @@ def test_workers_share_a_broker_which_ends_with_its_last_user(tmp_path: Path) ->
     first.__exit__(None, None, None)
     other.join()
     assert seen == [servers, "True"]
-    assert not listens(servers)
+    wait_for(lambda: not listens(servers))
 
 
 @pytest.fixture
@@ -191,3 +191,32 @@ def wait_for(condition: Callable[[], T], timeout_s: float = 30.0) -> T:
         assert time.monotonic() < give_up, f"nothing came in {timeout_s} s"
         time.sleep(0.02)
     return found
+
+
+def test_a_system_takes_kafka_along_when_it_is_killed_with_force(tmp_path: Path) -> None:
+    """The supervisor, the broker below it, and the virtual machine below that."""
+    code = (
+        "import sys, time; from pathlib import Path; from odf_common.settings import Settings; "
+        "from services.supervisor import Supervisor; "
+        "settings = Settings(data_dir=Path(sys.argv[1])); system = Supervisor(settings); system.start(); "
+        "print(system.kafka_bootstrap_servers, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as system:
+        try:
+            assert system.stdout is not None
+            servers = system.stdout.readline().strip()
+            wait_for(lambda: listens(servers))
+            below = psutil.Process(system.pid).children(recursive=True)
+            names = {process.name() for process in below}
+        finally:
+            system.kill()
+    assert "java" in names
+    wait_for(lambda: not any(lives(process) for process in below))
+    wait_for(lambda: not listens(servers))
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from odf_common.chain.metadata_chain import MetadataChain
+from odf_common.chain.state import next_block
 from odf_common.identity.key_pair import KeyPair
 from odf_common.identity.multihash import Multihash
+from odf_common.metadata.events import SetInfo
 from odf_common.repository.repository import Dataset
+from odf_common.wire.encode import seal
+from services.broker import EmbeddedBroker
 from services.committer.__main__ import FENCED
 from tests.committers import (
     Installation,
@@ -127,3 +132,27 @@ def test_a_broker_that_comes_late_is_waited_for(tmp_path: Path, module_kafka: st
             while "waiting for the broker" not in committer.log.read_text():
                 assert committer.child.poll() is None
             assert committer.stop() == 0
+
+
+def test_a_broker_that_dies_is_waited_for(tmp_path: Path, own_broker: EmbeddedBroker) -> None:
+    with installation(tmp_path / "data", own_broker.bootstrap_servers) as system:
+        dataset = create_dataset(system.repository, "cities")
+        batches = Publisher(dataset.entry.id, system.settings.staging_folder).batches_of(BATCHES)
+        with system.committer() as committer:
+            assert committer.ready()
+            system.propose(batches[:4], key=dataset.entry.id)
+            system.told(dataset, has_been_told(dataset, 4))
+            own_broker.kill()
+            append_by_hand(dataset)
+            own_broker.start()
+            system.propose(batches[4:], key=dataset.entry.id)
+            told = system.told(dataset, has_been_told(dataset, BLOCKS))
+            assert in_order_without_repetition(told) == hashes(dataset)
+            assert committer.stop() == 0
+
+
+def append_by_hand(dataset: Dataset) -> None:
+    chain = MetadataChain(dataset.objects, dataset.refs)
+    state = chain.state()
+    assert state.system_time is not None
+    chain.append([seal(next_block(state, SetInfo(description="by hand"), system_time=state.system_time))])

@@ -10,6 +10,8 @@ from odf_common.data.ddl import parse_ddl
 from odf_common.data.errors import UnsupportedTypeError
 from odf_common.errors import InvalidTextError
 from odf_common.ingest.errors import UnsupportedSourceError
+from odf_common.ingest.read.csv import CsvOptions, CsvReader
+from odf_common.ingest.read.csv_rows import CsvFormat
 from odf_common.ingest.read.json import JsonReader
 from odf_common.ingest.read.nd_json import NdJsonReader
 from odf_common.ingest.read.records import Reader
@@ -39,10 +41,27 @@ def reader_of(
     _check_formats(step)
     schema = _row_schema(step, known, vocabulary or DatasetVocabulary(), has_preprocess=has_preprocess)
     try:
-        schema.table, schema.wire  # noqa: B018  # made here, so that a type without form is refused at once
+        return _reader(step, schema)
     except UnsupportedTypeError as error:
         raise UnsupportedSourceError(f"{error}: declare it as STRING, or leave the column out") from error
+
+
+def _reader(step: ReadStepNdJson | ReadStepJson | ReadStepCsv, schema: RowSchema) -> Reader:
+    if isinstance(step, ReadStepCsv):
+        return CsvReader(schema, _csv_options(step))
     return JsonReader(schema, step.sub_path) if isinstance(step, ReadStepJson) else NdJsonReader(schema)
+
+
+def _csv_options(step: ReadStepCsv) -> CsvOptions:
+    if step.null_value:
+        raise UnsupportedSourceError(f"nullValue {step.null_value!r} is not supported: only empty values are null")
+    for option, mark in (("separator", step.separator), ("quote", step.quote), ("escape", step.escape)):
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
+            raise UnsupportedSourceError(f"{option} {mark!r} is not supported: it must be one ASCII character")
+    marks = CsvFormat(step.separator or ",", step.quote or '"', None if step.escape == step.quote else step.escape)
+    if len({marks.separator, marks.quote, marks.escape}) < 3:
+        raise UnsupportedSourceError("separator, quote and escape of a Csv read step must be different characters")
+    return CsvOptions(csv_format=marks, has_header=bool(step.header), infers=bool(step.infer_schema))
 
 
 def declared_columns(step: ReadStep) -> pa.Schema | None:

@@ -27,6 +27,7 @@ class JsonReader:
     """Reads arrays of objects."""
 
     def __init__(self, schema: RowSchema, sub_path: str | None) -> None:
+        assert len(schema.wire) and schema.table is not None  # made here: UnsupportedTypeError for what JSON cannot say
         self._schema = schema
         self._path = tuple(sub_path.split(".")) if sub_path else ()
 

@@ -29,9 +29,9 @@ def text_problems(lines: pa.Array) -> dict[int, Problem]:
     """Line → what makes it no JSON object that may be parsed. What else is wrong, the parser finds."""
     problems: dict[int, Problem] = {}
     problems.update(_no_numbers(lines))
-    problems.update(_too_deep(lines))
     problems.update(_no_objects(lines))
-    problems.update(_no_utf8(lines))
+    problems.update(_too_deep(lines))
+    problems.update(no_utf8(lines))
     return problems
 
 
@@ -69,7 +69,8 @@ def depth(line: bytes) -> int:
     return int(np.cumsum(steps).max(initial=0))
 
 
-def _no_utf8(lines: pa.Array) -> dict[int, Problem]:
+def no_utf8(lines: pa.Array) -> dict[int, Problem]:
+    """Lines that are not UTF-8."""
     try:
         lines.cast(pa.string())
     except pa.ArrowInvalid:

@@ -16,7 +16,8 @@ from odf_common.ingest.messages import MAX_MESSAGE_SIZE, Code, Problem, Unreadab
 Indices = npt.NDArray[np.int64]
 
 _NEWLINE = 10
-_BLANKS = " \t\r\n"
+BLANKS = " \t\r\n"
+"""What JSON calls whitespace."""
 _LAST_BLANK = ord(" ")
 _PART = 1 << 18  # bytes
 _BOM = b"\xef\xbb\xbf"
@@ -62,17 +63,17 @@ def with_content(messages: pa.Table) -> tuple[Whole, list[Unreadable]]:
     return Whole(values.take(pa.array(rows)), rows), bad
 
 
-def lines_of(messages: pa.Table) -> tuple[Lines, list[Unreadable]]:
-    """The lines of all messages that have any, and the messages that have none."""
+def lines_of(messages: pa.Table, *, blanks: str = BLANKS) -> tuple[Lines, list[Unreadable]]:
+    """The lines of all messages that have any, without blanks around them, and the messages that have none."""
     whole, bad = with_content(messages)
     texts, parents = _split(without_bom(whole.values))
-    texts = trimmed(texts)
+    texts = trimmed(texts, blanks)
     blank = pc.equal(pc.binary_length(texts), 0)
     if pc.any(blank).as_py():
         kept = pc.invert(blank)
         texts = texts.filter(kept)
         parents = parents[kept.to_numpy(zero_copy_only=False)]
-        bad += _blank_messages(messages, whole, parents)
+        bad += blank_messages(messages, whole, parents)
     return Lines(texts, whole.rows[parents], messages), bad
 
 
@@ -87,15 +88,16 @@ def without_bom(values: pa.Array) -> pa.Array:
     marked = pc.starts_with(values, _BOM)
     if not pc.any(marked).as_py():
         return values
-    return pc.if_else(marked, pc.binary_slice(values, len(_BOM)), values)
+    # Arrow's binary_slice fails where values are shorter than the start of the slice (26.0).
+    return pa.array([value.removeprefix(_BOM) for value in values.to_pylist()], pa.binary())
 
 
-def trimmed(texts: pa.Array) -> pa.Array:
+def trimmed(texts: pa.Array, blanks: str = BLANKS) -> pa.Array:
     """The same without blanks before and behind."""
     if not _has_blanks_around(texts):
         return texts
     # A view, because trimming wants texts; whether they are UTF-8 is found out later.
-    return pc.ascii_trim(texts.view(pa.string()), characters=_BLANKS).view(pa.binary())
+    return pc.ascii_trim(texts.view(pa.string()), characters=blanks).view(pa.binary())
 
 
 def bytes_of(texts: pa.Array) -> npt.NDArray[np.uint8]:
@@ -151,7 +153,8 @@ def _split(values: pa.Array) -> tuple[pa.Array, Indices]:
     return lists.flatten(), pc.list_parent_indices(lists).to_numpy()
 
 
-def _blank_messages(messages: pa.Table, whole: Whole, parents: Indices) -> list[Unreadable]:
+def blank_messages(messages: pa.Table, whole: Whole, parents: Indices) -> list[Unreadable]:
+    """The messages that are no parent of any record."""
     full = np.zeros(len(whole.values), np.bool_)
     full[parents] = True
     problem = Problem(Code.EMPTY, "the message holds nothing but blanks")

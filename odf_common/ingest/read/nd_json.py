@@ -14,6 +14,7 @@ class NdJsonReader:
     """Reads lines of JSON."""
 
     def __init__(self, schema: RowSchema) -> None:
+        assert len(schema.wire) and schema.table is not None  # made here: UnsupportedTypeError for what JSON cannot say
         self._schema = schema
 
     def read(self, messages: pa.Table) -> Records:

@@ -137,6 +137,7 @@ def test_a_taken_topic_leaves_nothing_behind(repository: Repository) -> None:
         create(repository, a_snapshot(a_source(), name="other"), seed=2, topic="mine")
     with pytest.raises(NotFoundError):
         repository.catalog.dataset(DatasetAlias.parse("other"))
+    assert len(list(repository.root.names())) == 1
 
 
 def test_a_default_topic_that_is_taken_gets_characters_of_the_id(repository: Repository) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from odf_common.catalog.catalog import Catalog
+from odf_common.errors import NotFoundError
 from odf_common.kafka.clients import admin_client
+from odf_common.kafka.topics import Topic, create_topics, describe_topic
 from odf_common.settings import Settings
 from tests.unit.services.cli.datasets import CITY, Cli
 from tests.unit.services.cli.playing_system import PlayingSystem
@@ -127,27 +131,54 @@ def test_the_last_rows_are_shown_across_slices(running: Cli, system: PlayingSyst
 
 def test_blocks_are_replayed_and_then_told(running: Cli, system: PlayingSystem) -> None:
     running.found("ingest", "city", "-", stdin=lines("a"))
-    results: list[Result] = []
-    subscriber = threading.Thread(
-        target=lambda: results.append(
-            running.run("subscribe", "city", "--from", "genesis", "--limit", "6", "-o", "json")
-        )
-    )
-    subscriber.start()
-    running.found("ingest", "city", "-", stdin=lines("b"))
-    subscriber.join(timeout=30)
-    told = [json.loads(line) for line in results[0].stdout.splitlines()]
+    options = ["--from", "genesis", "--limit", "6", "-o", "json", "--data-dir", str(running.data_dir)]
+    command = [sys.executable, "-m", "services.cli", "subscribe", "city", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as subscriber:
+        try:
+            assert subscriber.stdout is not None
+            told = [json.loads(subscriber.stdout.readline()) for _ in range(5)]
+            running.found("ingest", "city", "-", stdin=lines("b"))
+            told += map(json.loads, subscriber.communicate(timeout=30)[0].splitlines())
+        finally:
+            subscriber.kill()
     assert [block["sequenceNumber"] for block in told] == [0, 1, 2, 3, 4, 5]
     assert (told[5]["eventKind"], told[5]["offsetInterval"]) == ("AddData", {"start": 1, "end": 1})
 
 
-def test_a_topic_that_was_made_anew_is_gone_on_with_by_choice(running: Cli, system: PlayingSystem) -> None:
-    running.found("ingest", "city", "-", stdin=lines("a"))
+def test_new_rows_follow_the_last_ones(running: Cli, system: PlayingSystem) -> None:
+    running.found("ingest", "city", "-", stdin=lines("a", "b"))
+    options = ["-n", "1", "--follow", "-o", "json", "--data-dir", str(running.data_dir)]
+    command = [sys.executable, "-m", "services.cli", "tail", "city", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as follower:
+        try:
+            assert follower.stdout is not None
+            rows = [json.loads(follower.stdout.readline())]
+            running.found("ingest", "city", "-", stdin=lines("c", "d"))
+            rows += [json.loads(follower.stdout.readline()) for _ in range(2)]
+        finally:
+            follower.kill()
+    assert [(row["offset"], row["city"]) for row in rows] == [(1, "b"), (2, "c"), (3, "d")]
+
+
+def test_a_topic_that_was_made_anew_is_gone_on_with_by_choice(running: Cli, tmp_path: Path) -> None:
+    with PlayingSystem(Settings(data_dir=running.data_dir), tmp_path) as system:
+        running.found("ingest", "city", "-", stdin=lines("a"))
     assert running.found("source", "resume", "city", "--accept-gap", exit_code=1)["error"] == "NoGap"
-    admin = admin_client(system.servers)
-    for deleted in admin.delete_topics([system.binding.topic]).values():
-        deleted.result()
-    PlayingSystem(Settings(data_dir=running.data_dir), running.folder)
+    make_anew(system)
     assert running.found("source", "resume", "city", "--accept-gap")["change"] == "resumed"
     (source,) = running.found("verify")["datasets"][0]["sources"]
     assert (source["acceptedGaps"], source["next"]) == (1, {"0": 0})
+
+
+def make_anew(system: PlayingSystem) -> None:
+    """Delete the topic, and create it until the broker knows it under another id."""
+    admin = admin_client(system.servers)
+    admin.delete_topics([system.binding.topic])[system.binding.topic].result()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        create_topics(admin, [Topic(name=system.binding.topic)])
+        with suppress(NotFoundError):
+            if describe_topic(admin, system.binding.topic).id != system.topic_id:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the topic did not come back")

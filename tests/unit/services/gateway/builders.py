@@ -55,13 +55,15 @@ def a_dataset(
     chain = MetadataChain(folder.objects, folder.refs)
     state = chain.state()
     blocks = []
-    for event in (Seed(dataset_id=dataset_id, dataset_kind=DatasetKind.ROOT), *(sources or (a_source(),))):
+    sources = sources or (a_source(),)
+    events: list[MetadataEvent] = [Seed(dataset_id=dataset_id, dataset_kind=DatasetKind.ROOT), *sources]
+    for event in events:
         block = seal(next_block(state, event, system_time=NOON))
         blocks.append(block)
         state = state.followed_by(block.block, block.hash)
     chain.stage(blocks)
     dataset = repository.create(dataset_id, DatasetAlias.parse(alias), DatasetKind.ROOT, head=blocks[-1].hash)
-    for source in (sources or (a_source(),)) if bound else ():
+    for source in sources if bound else ():
         bind(repository, dataset, source.source_name)
     return dataset
 
@@ -117,11 +119,13 @@ class FakeMessage:
 class FakeProducer:
     """Delivers at once, to one partition; or fails, or does not answer."""
 
-    def __init__(self, *, error: int | None = None, full: bool = False, on_produce: Callable[[], None] = int) -> None:
+    def __init__(
+        self, *, error: int | None = None, full: bool = False, on_produce: Callable[[], object] = object
+    ) -> None:
         self.sent: list[tuple[str, bytes, int]] = []
         self.error = error
         self.full = full
-        self.on_produce = on_produce
+        self.on_produce: Callable[[], object] = object
         self._callbacks: list[Callable[[], None]] = []
         self._offsets: dict[str, int] = defaultdict(int)
         self._changed = threading.Condition()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,16 @@ async def test_datasets_come_with_their_newest_blocks(repository: Repository) ->
     assert item["head"] == item["newestBlock"]["blockHash"] == str(newest.block_hash)
     assert item["newestBlock"]["sequenceNumber"] == 3
     assert item["topics"] == {"default": "push.kamu.cities.default"}
+
+
+async def test_a_damaged_dataset_does_not_hide_the_others(repository: Repository, tmp_path: Path) -> None:
+    damaged = a_dataset(repository, "damaged")
+    a_dataset(repository, "whole", number=2)
+    for path in (tmp_path / "datasets" / damaged.entry.location / "blocks").iterdir():
+        path.unlink()
+    async with a_gateway(repository) as gateway, a_client(gateway) as client:
+        one, two = (await client.get("/datasets")).json()["datasets"]
+    assert ("newestBlock" in one, "newestBlock" in two) == (False, True)
 
 
 async def test_datasets_come_in_pages(repository: Repository) -> None:

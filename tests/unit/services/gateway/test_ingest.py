@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -12,6 +12,7 @@ from odf_common.metadata.events import AddPushSource, DisablePushSource
 from odf_common.metadata.sources import ReadStepCsv, ReadStepJson, ReadStepParquet
 from odf_common.repository.repository import Repository
 from odf_common.timestamp import Timestamp
+from services.gateway.gateway import Gateway
 from tests.unit.services.gateway.builders import (
     NDJSON,
     FakeProducer,
@@ -40,6 +41,16 @@ async def post(
 ) -> httpx.Response:
     async with a_gateway(repository, producer, **settings) as gateway, a_client(gateway) as client:
         return await client.post(path, content=content, headers=headers)
+
+
+async def wait_while(repository: Repository, happens: Callable[[Gateway], None], timeout: float = 10) -> httpx.Response:
+    """Publish and wait for the commit; something happens as soon as the payload is with the broker."""
+    producer = FakeProducer()
+    loop = asyncio.get_running_loop()
+    async with a_gateway(repository, producer) as gateway, a_client(gateway) as client:
+        producer.on_produce = lambda: loop.call_soon_threadsafe(happens, gateway)
+        path = f"/cities/ingest?wait=committed&timeout={timeout}"
+        return await client.post(path, content=b"{}", headers=NDJSON)
 
 
 class TestPublishing:
@@ -241,14 +252,7 @@ class TestReceipts:
     async def test_a_receipt_names_the_blocks_that_cover_the_positions(self, repository: Repository) -> None:
         dataset = a_dataset(repository)
         told = append(dataset, covering(TOPIC, 0, 1), covering(TOPIC, 1, 2))
-        async with a_gateway(repository, max_body_size=1 << 20) as gateway, a_client(gateway) as client:
-            gateway.ingest.publisher._producer.on_produce = (
-                lambda: loop.call_soon_threadsafe(  # type: ignore[attr-defined]
-                    gateway.feed.deliver, [told[0], told[0], *told[1:]]
-                )
-            )
-            loop = asyncio.get_running_loop()
-            answer = await client.post("/cities/ingest?wait=committed", content=b"{}", headers=NDJSON)
+        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver([told[0], *told]))
         assert answer.status_code == 200
         assert answer.json()["blocks"] == [
             {
@@ -264,24 +268,14 @@ class TestReceipts:
     async def test_blocks_elsewhere_are_no_receipt(self, repository: Repository) -> None:
         dataset = a_dataset(repository)
         told = append(dataset, covering(TOPIC, 0, 9, source="other"), covering("elsewhere", 0, 9))
-        loop = asyncio.get_running_loop()
-        async with a_gateway(repository) as gateway, a_client(gateway) as client:
-            gateway.ingest.publisher._producer.on_produce = lambda: loop.call_soon_threadsafe(  # type: ignore[attr-defined]
-                gateway.feed.deliver, told
-            )
-            answer = await client.post("/cities/ingest?wait=committed&timeout=0.05", content=b"{}", headers=NDJSON)
+        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver(told), timeout=0.05)
         assert answer.status_code == 202
         assert answer.json()["note"] == "published, but not committed within 0.05 s"
         assert "blocks" not in answer.json()
 
     async def test_a_gateway_that_stops_answers_those_who_wait(self, repository: Repository) -> None:
         a_dataset(repository)
-        loop = asyncio.get_running_loop()
-        async with a_gateway(repository) as gateway, a_client(gateway) as client:
-            gateway.ingest.publisher._producer.on_produce = lambda: loop.call_soon_threadsafe(  # type: ignore[attr-defined]
-                gateway.feed.close
-            )
-            answer = await client.post("/cities/ingest?wait=committed", content=b"{}", headers=NDJSON)
+        answer = await wait_while(repository, lambda gateway: gateway.feed.close())
         assert answer.status_code == 202
         assert "the gateway stops" in answer.json()["note"]
 

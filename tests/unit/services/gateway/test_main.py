@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import socket
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from services.gateway.__main__ import listening_socket, url_of
 from services.gateway.settings import DEFAULT_PORT, GatewaySettings
+
+
+def test_every_setting_is_documented() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "gateway.md").read_text()
+    for name in GatewaySettings.model_fields:
+        assert f"`ODF_GATEWAY_{name.upper()}`" in text
 
 
 def test_a_taken_port_that_was_asked_for_is_an_error() -> None:

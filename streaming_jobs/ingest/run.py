@@ -1,0 +1,172 @@
+"""One run of a dataset: its queries and the thread that writes their batches, from a start to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import structlog
+
+from odf_common.messages.kafka_offsets import KafkaOffsets
+from streaming_jobs.ingest.batch_size import MessageSize, needs_another_size
+from streaming_jobs.ingest.source_query import SourceQuery
+
+if TYPE_CHECKING:
+    from odf_common.messages.block_appended import AppendedBlock
+    from odf_common.messages.completion import Completion
+    from streaming_jobs.ingest.source import Source
+    from streaming_jobs.ingest.writer import BatchWriter
+
+MAX_IN_FLIGHT = 16
+"""Batches that may wait for their commit; they lie on the disk, not in memory."""
+
+_MAX_READ_AHEAD = 1
+"""Batches that may wait in memory, beside the one being written."""
+
+_log = structlog.get_logger(__name__)
+
+
+class ClosedError(Exception):
+    """The run is over; its queries are to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a run cannot go on. With a source: it alone is to blame, as its records do not fit the dataset."""
+
+    reason: str
+    error: BaseException | None = None
+    source_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Messages:
+    source_name: str
+    messages: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    next_offset: int | None
+    source_name: str
+    next: Mapping[int, int]
+
+
+class _Stop:
+    pass
+
+
+class DatasetRun:
+    """Started once, closed once. Blocks and rejections are told to it by the job's main thread."""
+
+    def __init__(self, open_writer: Callable[[], BatchWriter], sources: Mapping[str, Source]) -> None:
+        self.sources = dict(sources)
+        self.sizes: dict[str, MessageSize] = {}
+        self._queries: dict[str, SourceQuery] = {}
+        self._max_messages: dict[str, int] = {}
+        self._trouble: Trouble | None = None
+        self._closed = threading.Event()
+        self._inbox: SimpleQueue[_Messages | _Committed | _Stop] = SimpleQueue()
+        self._slots = threading.BoundedSemaphore(_MAX_READ_AHEAD + 1)
+        self._in_flight: deque[tuple[Completion, KafkaOffsets]] = deque()
+        self._thread = threading.Thread(target=self._write_batches, args=(open_writer,), name="writer", daemon=True)
+        self._thread.start()
+
+    def add_query(self, query: SourceQuery, *, max_messages: int) -> None:
+        """Take a running query over."""
+        self._queries[query.binding.source_name] = query
+        self._max_messages[query.binding.source_name] = max_messages
+
+    def on_messages(self, source_name: str, messages: pa.Table) -> None:
+        """Take a batch; waits while there is enough to do. ClosedError when the run is over."""
+        if not messages.num_rows:
+            return
+        while not self._slots.acquire(timeout=0.2):
+            if self._closed.is_set():
+                raise ClosedError
+        self._inbox.put(_Messages(source_name, messages))
+        self._measure(source_name, messages["value"])
+
+    def on_block(self, block: AppendedBlock) -> None:
+        """Take note of a block of this dataset."""
+        if block.source is not None:
+            end = None if block.offset_interval is None else block.offset_interval.end + 1
+            self._inbox.put(_Committed(end, block.source.name, block.source.next))
+
+    def proposed(self, completion_id: str) -> bool:
+        """Whether a completion is one of those that wait for their commit."""
+        return any(completion.id == completion_id for completion, _ in list(self._in_flight))
+
+    def trouble(self) -> Trouble | None:
+        """Why the run cannot go on; None if all is well."""
+        if self._trouble is not None:
+            return self._trouble
+        for name, query in self._queries.items():
+            if not query.is_running:
+                return Trouble(f"the query of source {name!r} stopped: {query.failure() or 'no reason given'}")
+        return None
+
+    def close(self) -> None:
+        """Stop the queries and the writer; what waits is dropped, as it is read again from the topics."""
+        self._closed.set()
+        self._inbox.put(_Stop())
+        for query in self._queries.values():
+            query.stop()
+        self._thread.join()
+
+    def _measure(self, source_name: str, values: pa.ChunkedArray) -> None:
+        settings = self.sources[source_name].binding.settings
+        if needs_another_size(values, self._max_messages.get(source_name, settings.batch_rows), settings):
+            size = MessageSize.of(values)
+            assert size is not None
+            self.sizes[source_name] = size
+            self._trouble = self._trouble or Trouble("messages have another size: batches take another number of them")
+
+    def _write_batches(self, open_writer: Callable[[], BatchWriter]) -> None:
+        source_name: str | None = None
+        try:
+            writer = open_writer()
+            try:
+                waiting: deque[_Messages] = deque()
+                while not self._closed.is_set():
+                    match self._inbox.get():
+                        case _Messages() as batch:
+                            waiting.append(batch)
+                        case _Committed() as block:
+                            self._committed(writer, block)
+                        case _Stop():
+                            return
+                    while waiting and len(self._in_flight) < MAX_IN_FLIGHT and not self._closed.is_set():
+                        source_name = waiting[0].source_name
+                        self._write(writer, waiting.popleft())
+            finally:
+                writer.close()
+        except Exception as error:
+            _log.exception("writing batches failed", source=source_name)
+            self._trouble = Trouble(str(error), error, source_name)
+
+    def _write(self, writer: BatchWriter, batch: _Messages) -> None:
+        try:
+            for completion in writer.write(batch.source_name, batch.messages):
+                state = completion.add_data.new_source_state
+                assert state is not None
+                covered = KafkaOffsets.of_state(state)
+                assert covered is not None
+                self._in_flight.append((completion, covered))
+        finally:
+            self._slots.release()
+
+    def _committed(self, writer: BatchWriter, block: _Committed) -> None:
+        if not self._in_flight:
+            return
+        completion, covered = self._in_flight[0]
+        state = completion.add_data.new_source_state
+        if state is not None and state.source_name == block.source_name and covered.next == block.next:
+            self._in_flight.popleft()
+            if block.next_offset is not None:
+                writer.committed(block.next_offset)

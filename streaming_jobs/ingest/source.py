@@ -1,0 +1,51 @@
+"""One push source as the job runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odf_common.catalog.records import PushSourceBinding
+from odf_common.ingest.source import SourcePlan
+from odf_common.messages.kafka_offsets import KafkaOffsets
+from odf_common.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_common.metadata.fragments import DatasetVocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is known of a source when its query starts."""
+
+    dataset: str
+    """The dataset's alias, for people."""
+    binding: PushSourceBinding
+    topic_id: str
+    plan: SourcePlan
+    preprocess: Callable[[pa.Table], pa.Table] | None
+    read_before: KafkaOffsets | None
+    """What the chain says of it; None if nothing was read yet."""
+
+    @property
+    def name(self) -> str:
+        """The source's name in its dataset."""
+        return self.binding.source_name
+
+    @property
+    def vocabulary(self) -> DatasetVocabulary:
+        """The names of the dataset's system columns."""
+        return self.plan.vocabulary
+
+    def watermark(self, max_event_time: Timestamp | None) -> Timestamp | None:
+        """The watermark that rows with this largest event time stand for; the chain keeps the largest one ever."""
+        if max_event_time is None:
+            return None
+        return max_event_time.plus_seconds(-self.binding.settings.watermark_delay_s)
+
+    def with_schema(self, data_schema: pa.Schema) -> Source:
+        """The source after the dataset got new columns."""
+        return replace(self, plan=self.plan.evolved(data_schema))
