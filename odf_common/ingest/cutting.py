@@ -25,6 +25,8 @@ MAX_MESSAGE_SIZE = 256 << 10
 """Bytes; small enough that a batch can end near its limits, large enough that carrying messages costs nothing."""
 
 _BLANK = b" \t\r\n"
+_INDENTED = re.compile(rb"\n[ \t\r\n]")
+"""What may be a line that holds nothing. Looked for by one search: there are gigabytes of lines to count."""
 
 __all__ = [
     "MAX_MESSAGE_SIZE",
@@ -132,7 +134,7 @@ def _lines(data: bytes) -> int:
     data = data.strip(_BLANK)
     if not data:
         return 0
-    if b"\n\n" in data or b"\n\r" in data or b"\n " in data or b"\n\t" in data:
+    if _INDENTED.search(data):
         return sum(1 for line in data.split(b"\n") if line.strip(_BLANK))
     return data.count(b"\n") + 1
 

@@ -8,10 +8,12 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from odf_common.data.arrow_types import from_arrow
+from odf_common.data.errors import UnsupportedTypeError
+from odf_common.data.logical_hash import LogicalHasher
 from odf_common.data.operation import OperationType
 from odf_common.data.slice_writer import stored_schema
 from odf_common.data.system_columns import OFFSET_TYPE, OPERATION_TYPE, SYSTEM_TIME_TYPE
-from odf_common.ingest.errors import IncompatibleSchemaError
+from odf_common.ingest.errors import BadInputSchemaError, IncompatibleSchemaError
 from odf_common.ingest.read.texts import LAST_EVENT_TIME_MS
 from odf_common.ingest.source import SourcePlan, system_columns
 from odf_common.metadata.fragments import DatasetVocabulary
@@ -34,8 +36,8 @@ def event_times(plan: SourcePlan, rows: pa.Table) -> pa.Table:
     name = plan.vocabulary.event_time_column
     if name in rows.column_names:
         return rows
-    known = plan.data_schema is not None and name in plan.data_schema.names
-    data_type = plan.data_schema.field(name).type if known else EVENT_TIME
+    known = plan.data_schema
+    data_type = known.field(name).type if known is not None and name in known.names else EVENT_TIME
     return rows.add_column(0, pa.field(name, data_type), pa.nulls(rows.num_rows, data_type))
 
 
@@ -85,7 +87,7 @@ def data_schema_with(plan: SourcePlan, columns: pa.Schema) -> pa.Schema:
     new = [column.with_nullable(True) for column in columns if column.name not in known.names]
     if not new and all(field == column for field, column in zip(fields, known, strict=True)):
         return known
-    stored = stored_schema(pa.schema([*fields, *new]), plan.vocabulary)
+    stored = _stored(pa.schema([*fields, *new]), plan.vocabulary)
     return pa.schema([*fields, *(stored.field(column.name) for column in new)])
 
 
@@ -131,7 +133,16 @@ def _first_schema(plan: SourcePlan, columns: pa.Schema) -> pa.Schema:
     if plan.has_preprocess:  # what a query knows to be never null may be null after it was changed
         others = [column.with_nullable(True) for column in others]
     wanted = [*(pa.field(name, data_type) for name, data_type in system), event_time, *others]
-    return stored_schema(pa.schema(wanted), vocabulary)
+    return _stored(pa.schema(wanted), vocabulary)
+
+
+def _stored(schema: pa.Schema, vocabulary: DatasetVocabulary) -> pa.Schema:
+    stored = stored_schema(schema, vocabulary)
+    try:
+        LogicalHasher(stored)
+    except UnsupportedTypeError as error:
+        raise BadInputSchemaError(f"{error}: give the column another type, or leave it out") from error
+    return stored
 
 
 def _same_or_wider(known: pa.Field, found: pa.Field) -> pa.Field:

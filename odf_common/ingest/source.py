@@ -8,10 +8,13 @@ from functools import cached_property
 import pyarrow as pa
 from pyarrow import types
 
+from odf_common.data.errors import UnsupportedTypeError
+from odf_common.data.logical_hash import LogicalHasher
 from odf_common.data.slice_writer import stored_schema
-from odf_common.ingest.errors import BadInputSchemaError
+from odf_common.ingest.errors import BadInputSchemaError, UnsupportedSourceError
 from odf_common.ingest.merge import check_key_type, check_merge
 from odf_common.ingest.read.choice import declared_columns, reader_of
+from odf_common.ingest.read.json_types import stored_type
 from odf_common.ingest.read.records import Reader
 from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.fragments import DatasetVocabulary
@@ -81,6 +84,7 @@ def check_source(source: AddPushSource, vocabulary: DatasetVocabulary) -> None:
     columns = declared_columns(source.read)
     if columns is not None and source.preprocess is None:
         check_columns(columns, vocabulary)
+        _check_storage(columns)
         if isinstance(source.merge, MergeStrategyLedger):
             _check_key(source.merge, columns, vocabulary)
 
@@ -101,6 +105,13 @@ def check_columns(columns: pa.Schema, vocabulary: DatasetVocabulary) -> None:
             f"event time column {vocabulary.event_time_column!r} must be a DATE or TIMESTAMP, "
             f"it is {columns.field(index).type}"
         )
+
+
+def _check_storage(columns: pa.Schema) -> None:
+    try:
+        LogicalHasher(pa.schema(column.with_type(stored_type(column.type)) for column in columns))
+    except UnsupportedTypeError as error:
+        raise UnsupportedSourceError(f"{error}: give the column another type, or leave it out") from error
 
 
 def _is_time(data_type: pa.DataType) -> bool:

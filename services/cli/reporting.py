@@ -1,6 +1,6 @@
 """How commands speak: a result is printed as text or JSON, an error becomes one sentence and an exit code.
 
-Exit codes: 0 fine, 1 refused or invalid, 2 wrong usage (typer's own).
+Exit codes: 0 fine, 1 refused or invalid, 2 wrong usage (typer's own), 130 ended by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ P = ParamSpec("P")
 
 STDIN = Path("-")
 
+_INTERRUPTED = 130
 _MAX_INPUT_SIZE = MAX_BLOCK_SIZE + 1  # bytes; the one too many is what gets it refused
 
 
@@ -65,6 +66,8 @@ def reporting(command: Command[P]) -> Callable[P, None]:
             report = failure(error.code, str(error))
         except BrokenPipeError:
             raise  # nobody reads on; the framework ends quietly
+        except KeyboardInterrupt:
+            raise typer.Exit(_INTERRUPTED) from None  # how commands that follow something are ended
         except OSError as error:
             report = failure("Unreadable", f"{error.filename or 'file'}: {error.strerror or error}")
         else:

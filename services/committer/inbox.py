@@ -83,13 +83,12 @@ class Inbox:
         """Note, without waiting for it, up to where everything is settled."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        settled = {}
-        for partition, position in self._next.items():
+        news = {}
+        for partition, settled in self._settled.items():
             first = waiting.first_position(partition)
-            settled[partition] = position if first is None else first
-        news = {
-            partition: position for partition, position in settled.items() if self._noted.get(partition) != position
-        }
+            position = settled if first is None else min(first, settled)
+            if self._noted.get(partition) != position:
+                news[partition] = position
         if not news:
             return
         try:

@@ -71,27 +71,26 @@ class CommitterService:
             wait=_TIDY_WAIT_S if has_work else _IDLE_WAIT_S, at_most=_GROUP, clock=time.monotonic()
         )
         now = time.monotonic()
-        if arrivals.completions or arrivals.rejections or self._is_review_due(now):
+        if arrivals.following:
             self._commit(arrivals, now)
         else:
             self._publish(Outcome())
+        if self._waiting and now - self._reviewed >= _REVIEW_AFTER_S:
+            self._reviewed = now
+            self._commit(Arrivals(), now)
         if has_work and not arrivals.completions:
             self._tidy(now, share=_TIDY_SHARE_S)
         elif now - self._tidied >= _TIDY_AFTER_S:
             self._tidy(now, share=_TIDY_SHARE_S, older_than=now - _TIDY_AFTER_S)
 
-    def _is_review_due(self, now: float) -> bool:
-        return bool(self._waiting) and now - self._reviewed >= _REVIEW_AFTER_S
-
     def _commit(self, arrivals: Arrivals, now: float) -> None:
         started = time.perf_counter()
         outcome = self._committer.handle(arrivals.completions, now=now)
-        if not arrivals.completions:
-            self._reviewed = now
         if outcome.blocks:
             metrics.COMMIT_SECONDS.observe(time.perf_counter() - started)
         self._reject([*arrivals.rejections, *outcome.rejections])
         self._publish(outcome)
+        self._inbox.settle(arrivals)
         for chain in outcome.moved:
             self._mirror.lag(chain, now=now)
         self._count(arrivals, outcome)

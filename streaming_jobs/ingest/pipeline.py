@@ -97,9 +97,7 @@ class DatasetPipeline:
 
     def on_bindings(self, bindings: dict[str, PushSourceBinding]) -> None:
         """Start anew when topics or settings changed, or when somebody cleared a source's problem."""
-        if self._run is None and self._due > time.monotonic() + _LOOK_AGAIN_S:
-            return
-        if {name: _essence(binding) for name, binding in bindings.items()} != {
+        if self._bindings and {name: _essence(binding) for name, binding in bindings.items()} != {
             name: _essence(binding) for name, binding in self._bindings.items()
         }:
             self._refused.clear()

@@ -93,9 +93,22 @@ def _row_schema(
 def _in_utc(column: pa.Field, unit: str) -> pa.Field:
     """Timestamps of rows are in milliseconds; a query gets what it can compute with."""
     if not types.is_timestamp(column.type):
-        return column
+        return column.with_type(_without_seconds(column.type))
     finer = column.type.unit if column.type.unit in ("ms", "us") and unit == "us" else unit
     return column.with_type(pa.timestamp(finer, "UTC"))
+
+
+def _without_seconds(data_type: pa.DataType) -> pa.DataType:
+    """Parquet counts milliseconds at least."""
+    if types.is_timestamp(data_type) and data_type.unit == "s":
+        return pa.timestamp("ms", data_type.tz)
+    if types.is_time32(data_type):
+        return pa.time32("ms")
+    if types.is_struct(data_type):
+        return pa.struct([member.with_type(_without_seconds(member.type)) for member in data_type])
+    if types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_without_seconds(data_type.value_type)))
+    return data_type
 
 
 def _check_formats(step: ReadStepNdJson | ReadStepJson | ReadStepCsv) -> None:

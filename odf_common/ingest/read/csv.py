@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ _MAX_COLUMNS = 1000
 class CsvOptions:
     """How CSV is spelled."""
 
-    csv_format: CsvFormat = CsvFormat()
+    csv_format: CsvFormat = field(default_factory=CsvFormat)
     has_header: bool = False
     infers: bool = False
 
@@ -128,7 +128,7 @@ class _Reading:
 
     def _positional(self, rows: Indices) -> list[str]:
         if self._schema.is_declared:
-            return self._schema.input.names
+            return [name for name, _ in self._schema.columns]
         known = [name for name in self._schema.input.names if name.startswith("column_")]
         if known or not len(rows):
             return known
@@ -146,7 +146,9 @@ class _Reading:
         if clash:
             return names, Problem(Code.INVALID_CSV, f"two columns want to be called {min(clash)!r}")
         if not self._schema.is_declared and len(names) > _MAX_COLUMNS:
-            return names, Problem(Code.TOO_MANY_COLUMNS, f"a row may have {_MAX_COLUMNS} columns, this has {len(names)}")
+            return names, Problem(
+                Code.TOO_MANY_COLUMNS, f"a row may have {_MAX_COLUMNS} columns, this has {len(names)}"
+            )
         return names, None
 
     def _cells_of(self, text: pa.Scalar) -> list[str | None]:
@@ -217,7 +219,7 @@ class _Reading:
         """The known columns, and those that the rows bring."""
         if self._schema.is_declared:
             return self._schema.input
-        fields = {name: column for name, column in self._schema.columns}
+        fields = dict(self._schema.columns)
         for name in dict.fromkeys(name for part in parts for name in part.texts):
             row_name = f"_{name}" if name in self._schema.reserved else name
             if row_name in fields:
@@ -244,13 +246,13 @@ class _Reading:
         for place in bad:
             self._refuse(part, place, f"{expected}, found {texts[place].as_py()[:_SHOWN]!r}")
         if not column.nullable:
-            for place in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)):
-                self._refuse(part, int(place), f"column {column.name!r}: a value is required")
+            for place in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
+                self._refuse(part, place, f"column {column.name!r}: a value is required")
         if column.name == self._schema.event_time and (types.is_timestamp(column.type) or types.is_date(column.type)):
             late = values.cast(_EVENT_TIME, safe=False).cast(pa.int64()).fill_null(0).to_numpy() >= LAST_EVENT_TIME_MS
-            for place in np.flatnonzero(late):
+            for place in np.flatnonzero(late).tolist():
                 reason = "the year 9999 or later is no time of an event"
-                self._refuse(part, int(place), f"column {column.name!r}: {reason}, found {texts[int(place)].as_py()}")
+                self._refuse(part, place, f"column {column.name!r}: {reason}, found {texts[place].as_py()}")
         return values
 
     def _refuse(self, part: _Part, place: int, reason: str) -> None:

@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from odf_common.ingest.messages import Code, Problem, Unreadable
 from odf_common.ingest.read.json_lines import no_utf8
-from odf_common.ingest.read.lines import Indices, Lines, blank_messages, combined, contains_byte, lines_of, with_content, without_bom
+from odf_common.ingest.read.lines import (
+    Indices,
+    Lines,
+    blank_messages,
+    combined,
+    contains_byte,
+    lines_of,
+    with_content,
+    without_bom,
+)
 
 QUOTES = Problem(Code.INVALID_CSV, "a quoted value is not closed, or something follows its closing quote")
 
@@ -85,5 +94,3 @@ def _with_quotes(messages: pa.Table, csv_format: CsvFormat) -> tuple[CsvRows, li
 
 def _index(parents: Indices) -> Indices:
     return np.arange(len(parents)) - np.searchsorted(parents, parents)
-
-

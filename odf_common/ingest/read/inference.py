@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
+
+from odf_common.data.errors import UnsupportedTypeError
+from odf_common.data.logical_hash import LogicalHasher
+from odf_common.ingest.messages import Code, Problem
 
 MAX_SAMPLES = 1000
 """Records whose values may widen the type of a new column."""
@@ -14,6 +18,7 @@ MAX_SAMPLES = 1000
 MAX_COLUMNS = 1000
 """Columns, members included, that records may bring; those that bring more cannot be read."""
 
+_TOO_MANY = Problem(Code.TOO_MANY_COLUMNS, f"records may bring {MAX_COLUMNS} columns, this one brings more")
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -40,25 +45,29 @@ class Columns:
             if data_type is not None
         )
 
-    def add(self, record: Mapping[str, Any]) -> bool:
-        """Take note of a record, unless it contradicts what is known; False if it has no room."""
+    def add(self, record: Mapping[str, Any]) -> Problem | None:
+        """Take note of a record, unless it contradicts what is known; a problem that the parser will not find."""
         new = {name: value for name, value in record.items() if value is not None and self._brings(name, value)}
         if not new:
-            return True
+            return None
         widen = self._samples < MAX_SAMPLES
         try:
             merged = {name: self._merged(name, value, widen) for name, value in new.items()}
         except _ContradictionError:
-            return True
+            return None
         count = self._count + sum(_width(merged[name]) - _width(self._types.get(name)) for name in merged)
         if count > MAX_COLUMNS:
-            return False
+            return _TOO_MANY
+        for name, data_type in merged.items():
+            problem = _storage_problem(name, data_type) if types.is_nested(data_type) else None
+            if problem is not None:
+                return problem
         first = self._samples == 0 and not self._known
         self._samples += 1
         self._count = count
         # The first record's columns in the order of their names, later ones as they appear.
         self._types |= dict(sorted(merged.items())) if first else merged
-        return True
+        return None
 
     def _brings(self, name: str, value: Any) -> bool:
         known = self._types.get(name)
@@ -69,14 +78,6 @@ class Columns:
 
     def _merged(self, name: str, value: Any, widen: bool) -> pa.DataType:
         return _merged(self._types.get(name), type_of(value), widen=widen and name not in self._known)
-
-
-def inferred(records: Iterable[Mapping[str, Any]]) -> pa.Schema:
-    """The columns of records."""
-    columns = Columns(pa.schema([]))
-    for record in records:
-        columns.add(record)
-    return columns.schema
 
 
 def type_of(value: Any) -> pa.DataType:
@@ -93,11 +94,21 @@ def type_of(value: Any) -> pa.DataType:
         case list():
             item: pa.DataType = pa.null()
             for element in value:
-                item = _merged(item, type_of(element), widen=True)  # an odd item leaves the record without type
+                item = _merged(item, type_of(element), widen=True)
             return pa.list_(item)
         case dict():
             return pa.struct([(name, type_of(member)) for name, member in value.items()])
     return pa.null()
+
+
+def _storage_problem(name: str, data_type: pa.DataType) -> Problem | None:
+    settled = _settled(data_type)
+    try:
+        LogicalHasher(pa.schema([] if settled is None else [pa.field(name, settled)]))
+    except UnsupportedTypeError:
+        reason = f"column {name!r} would hold {settled}, which cannot be stored: leave it out, or declare the schema"
+        return Problem(Code.WRONG_TYPE, reason)
+    return None
 
 
 def _merged(known: pa.DataType | None, found: pa.DataType, *, widen: bool) -> pa.DataType:

@@ -27,7 +27,8 @@ class JsonReader:
     """Reads arrays of objects."""
 
     def __init__(self, schema: RowSchema, sub_path: str | None) -> None:
-        assert len(schema.wire) and schema.table is not None  # made here: UnsupportedTypeError for what JSON cannot say
+        assert len(schema.wire)
+        assert schema.table is not None
         self._schema = schema
         self._path = tuple(sub_path.split(".")) if sub_path else ()
 
@@ -48,7 +49,11 @@ class JsonReader:
         return self._records(messages, texts, np.array(parents, np.int64), bad)
 
     def _records(
-        self, messages: pa.Table, texts: list[bytes], parents: np.ndarray[tuple[int], np.dtype[np.int64]], bad: list[Unreadable]
+        self,
+        messages: pa.Table,
+        texts: list[bytes],
+        parents: np.ndarray[tuple[int], np.dtype[np.int64]],
+        bad: list[Unreadable],
     ) -> Records:
         elements = Lines(pa.array(texts, pa.binary()), parents, messages)
         found = read_objects(elements.texts, self._schema)
@@ -66,7 +71,9 @@ class _BadMessageError(Exception):
 def array_elements(message: bytes, path: Sequence[str]) -> list[bytes]:
     """The texts of the elements, each on one line, just as they are in the message."""
     if depth(message) > MAX_DEPTH + len(path) + 1:
-        raise _BadMessageError(Problem(Code.TOO_DEEP, f"objects and arrays lie more than {MAX_DEPTH} deep within each other"))
+        raise _BadMessageError(
+            Problem(Code.TOO_DEEP, f"objects and arrays lie more than {MAX_DEPTH} deep within each other")
+        )
     try:
         text = message.decode()
         scan = _Scan(text)

@@ -110,17 +110,18 @@ def _too_deep(lines: pa.Array) -> dict[int, Problem]:
 def _openings(lines: pa.Array) -> npt.NDArray[np.int64]:
     """How many brackets each line opens, in texts too; 0 where none can be deep."""
     sizes = pc.binary_length(lines).to_numpy()
-    none = np.zeros(len(lines), np.int64)
+    counts = np.zeros(len(lines), np.int64)
     longest = sizes.max(initial=0)
     if longest <= 2 * MAX_DEPTH:
-        return none
+        return counts
     starts = range(0, 1 << 62, len(next(parts_of(lines))))
     parts = zip(starts, parts_of(lines), strict=False)
     places = np.concatenate([start + np.flatnonzero((part | _SET_BIT) == _OPENING[0]) for start, part in parts])
     if not (places[MAX_DEPTH:] - places[:-MAX_DEPTH] < longest).any():
-        return none
+        return counts
     ends = np.cumsum(sizes)
-    return np.searchsorted(places, ends) - np.searchsorted(places, ends - sizes)
+    counts += np.searchsorted(places, ends) - np.searchsorted(places, ends - sizes)
+    return counts
 
 
 def _may_name_number(part: npt.NDArray[np.uint8]) -> bool:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from odf_common.ingest.messages import Code, Problem
-from odf_common.ingest.read.inference import MAX_COLUMNS, MAX_SAMPLES, Columns
+from odf_common.ingest.read.inference import MAX_SAMPLES, Columns
 from odf_common.ingest.read.json_lines import has_repeated_key, json_problem, text_problems
 from odf_common.ingest.read.mismatch import mismatch
 from odf_common.ingest.read.row_schema import RowSchema
@@ -52,11 +52,10 @@ def read_objects(lines: pa.Array, schema: RowSchema) -> Objects:
         parsed = _parsed_whole(lines, schema)
         if parsed is not None:
             return Objects(parsed, indices, problems)
-        schema, too_wide = _with_new_columns(lines, schema)
-        if too_wide:
-            problem = Problem(Code.TOO_MANY_COLUMNS, f"records may bring {MAX_COLUMNS} columns, this one brings more")
-            problems |= {int(indices[line]): problem for line in too_wide}
-            kept = np.delete(np.arange(len(lines)), too_wide)
+        schema, refused = _with_new_columns(lines, schema)
+        if refused:
+            problems |= {int(indices[line]): problem for line, problem in refused.items()}
+            kept = np.delete(np.arange(len(lines)), list(refused))
             indices, lines = indices[kept], lines.take(pa.array(kept))
     try:
         return Objects(_parsed(lines, schema), indices, problems)
@@ -132,28 +131,30 @@ class _Sieve:
             self.lines.extend(lines)
 
 
-def _with_new_columns(lines: pa.Array, schema: RowSchema) -> tuple[RowSchema, list[int]]:
-    """The schema with the columns that lines bring, and the lines that bring too many."""
+def _with_new_columns(lines: pa.Array, schema: RowSchema) -> tuple[RowSchema, dict[int, Problem]]:
+    """The schema with the columns that lines bring, and the lines whose columns nobody can take."""
     columns = Columns(schema.input)
-    _add_columns(columns, lines[:MAX_SAMPLES], schema)
-    if len(lines) > MAX_SAMPLES and _parsed_whole(lines, schema.widened(columns.schema)) is not None:
-        return schema.widened(columns.schema), []
+    refused = _add_columns(columns, lines[:MAX_SAMPLES], schema)
+    if not refused and len(lines) > MAX_SAMPLES and _parsed_whole(lines, schema.widened(columns.schema)) is not None:
+        return schema.widened(columns.schema), {}
     columns = Columns(schema.input)
-    too_wide = _add_columns(columns, lines, schema)
-    return schema.widened(columns.schema), too_wide
+    refused = _add_columns(columns, lines, schema)
+    return schema.widened(columns.schema), refused
 
 
-def _add_columns(columns: Columns, lines: pa.Array, schema: RowSchema) -> list[int]:
-    too_wide = []
+def _add_columns(columns: Columns, lines: pa.Array, schema: RowSchema) -> dict[int, Problem]:
+    refused = {}
     for index, text in enumerate(lines.to_pylist()):
         try:
             record = orjson.loads(text)
         except orjson.JSONDecodeError:
             continue
         # A record that is bad anyway brings no columns.
-        if isinstance(record, dict) and mismatch(record, schema) is None and not columns.add(record):
-            too_wide.append(index)
-    return too_wide
+        if isinstance(record, dict) and mismatch(record, schema) is None:
+            problem = columns.add(record)
+            if problem is not None:
+                refused[index] = problem
+    return refused
 
 
 def _parsed_whole(lines: pa.Array, schema: RowSchema) -> pa.Table | None:
@@ -171,7 +172,9 @@ def _parsed_whole(lines: pa.Array, schema: RowSchema) -> pa.Table | None:
 
 def _is_covered(found: pa.Schema, wire: pa.Schema) -> bool:
     return all(
-        pa.types.is_null(column.type) if wire.get_field_index(column.name) < 0 else column.equals(wire.field(column.name))
+        pa.types.is_null(column.type)
+        if wire.get_field_index(column.name) < 0
+        else column.equals(wire.field(column.name))
         for column in found
     )
 

@@ -60,7 +60,7 @@ def _mismatch(value: Any, column: pa.Field, path: str) -> str | None:
 
 def _event_time_mismatch(value: Any, column: pa.Field, schema: RowSchema) -> str | None:
     if type(value) is int and not schema.is_declared and types.is_timestamp(column.type):
-        fits, found = _FIRST_SECOND <= value, value * 1000
+        fits, found = value >= _FIRST_SECOND, value * 1000
     else:
         fits, found = _fits(value, column.type), _sentinel(value, column.type)
     if not fits:

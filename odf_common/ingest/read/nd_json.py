@@ -14,7 +14,8 @@ class NdJsonReader:
     """Reads lines of JSON."""
 
     def __init__(self, schema: RowSchema) -> None:
-        assert len(schema.wire) and schema.table is not None  # made here: UnsupportedTypeError for what JSON cannot say
+        assert len(schema.wire)
+        assert schema.table is not None
         self._schema = schema
 
     def read(self, messages: pa.Table) -> Records:

@@ -13,7 +13,7 @@ _TIMESTAMP = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)?$
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?$"
 _UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 _PER_SECOND = {unit: 10**digits for unit, digits in _DIGITS.items()}
 _WHOLE = "2020-01-01T00:00:00Z"
 
@@ -26,11 +26,8 @@ LAST_EVENT_TIME_MS = 253_370_764_800_000
 
 
 def timestamps(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Timestamps in UTC, between the years 1 and 9999."""
-    seconds = pa.timestamp("ms" if data_type.unit == "s" else data_type.unit, "UTC")
-    found = _plain(texts, _DIGITS[data_type.unit]).cast(seconds)
-    if data_type.unit == "s":
-        found = found.cast(data_type, safe=False)
+    """Timestamps in UTC, in milliseconds or finer, between the years 1 and 9999."""
+    found = _plain(texts, _DIGITS[data_type.unit]).cast(data_type)
     if data_type.unit != "ns":  # in nanoseconds, Arrow reaches from 1677 to 2262 only, and says so
         _check_days(found, _DAY * _PER_SECOND[data_type.unit])
     return found
@@ -44,14 +41,11 @@ def dates(texts: pa.Array) -> pa.Array:
 
 
 def times(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Times of day: `23:59:59.999`."""
+    """Times of day, in milliseconds or finer: `23:59:59.999`."""
     _check_pattern(texts, _TIME, "a time of day")
     digits = _DIGITS[data_type.unit]
     moments = pc.binary_join_element_wise("1970-01-01T", _cut(texts, digits), "Z", "")
-    unit = "ms" if data_type.unit == "s" else data_type.unit
-    numbers = moments.cast(pa.timestamp(unit, "UTC")).cast(pa.int64())
-    if data_type.unit == "s":
-        numbers = pc.divide(numbers, 1000)
+    numbers = moments.cast(pa.timestamp(data_type.unit, "UTC")).cast(pa.int64())
     width = pa.int32() if data_type.bit_width == 32 else pa.int64()
     return numbers.cast(width).view(data_type)
 
@@ -88,15 +82,13 @@ def _is_plain(texts: pa.Array, digits: int) -> bool:
     sizes = pc.min_max(pc.binary_length(texts)).as_py()
     if sizes["min"] is None:
         return True
-    plain = sizes["min"] >= len(_WHOLE) and sizes["max"] <= len(_WHOLE) + digits + bool(digits)
+    plain = sizes["min"] >= len(_WHOLE) and sizes["max"] <= len(_WHOLE) + digits + 1
     # Between these lengths and with Z, Arrow accepts nothing but what the pattern does.
     return bool(plain and pc.all(pc.ends_with(texts, "Z")).as_py())
 
 
 def _cut(texts: pa.Array, digits: int) -> pa.Array:
     """With no more fraction digits than so many."""
-    if digits == 0:
-        return pc.replace_substring_regex(texts, r"\.\d+", "")
     return pc.replace_substring_regex(texts, rf"(\.\d{{{digits}}})\d+", r"\1")
 
 

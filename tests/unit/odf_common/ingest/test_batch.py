@@ -61,7 +61,10 @@ def test_rows_get_system_columns_in_the_order_of_event_time() -> None:
 
 def test_missing_event_times_are_those_of_the_messages() -> None:
     made = batch(plan(), event("old", "01"), event("new"))
-    assert column(made, "event_time") == [datetime(2020, 1, 1, tzinfo=UTC), datetime(2023, 11, 14, 22, 13, 20, 1000, UTC)]
+    assert column(made, "event_time") == [
+        datetime(2020, 1, 1, tzinfo=UTC),
+        datetime(2023, 11, 14, 22, 13, 20, 1000, UTC),
+    ]
     without = batch(plan(ReadStepNdJson(ddl_schema=("city STRING",))), event("x"))
     assert column(without, "event_time") == [datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)]
 
@@ -93,14 +96,25 @@ def test_the_first_batch_brings_the_schema_also_without_rows(tmp_path: Path) -> 
 
 
 def test_the_schema_of_the_chain_is_that_of_the_slice(tmp_path: Path) -> None:
-    columns = ("a ARRAY<STRUCT<x: TIMESTAMP(0)>>", "t TIME(0)", "u UUID", "m TIMESTAMP(9) NOT NULL", "d DECIMAL(40, 2)")
-    made = batch(plan(ReadStepNdJson(ddl_schema=columns)), b'{"a":[{"x":"2020-01-01T00:00:00Z"}],"m":"2020-01-01T00:00:00Z"}')
-    assert made.rows is not None and made.set_data_schema is not None
+    columns = (
+        "a STRUCT<x: TIMESTAMP(0), l: ARRAY<TIME(0)>>",
+        "t TIME(0)",
+        "u UUID",
+        "m TIMESTAMP(9) NOT NULL",
+        "d DECIMAL(40, 2)",
+    )
+    made = batch(
+        plan(ReadStepNdJson(ddl_schema=columns)),
+        b'{"a":{"x":"2020-01-01T00:00:00Z","l":["10:00:00"]},"m":"2020-01-01T00:00:00Z"}',
+    )
+    assert made.rows is not None
+    assert made.set_data_schema is not None
     with SliceWriter(tmp_path / "slice", made.rows.schema) as writer:
         for record_batch in made.rows.to_batches():
             writer.write(record_batch)
     assert writer.schema.equals(made.rows.schema)
-    assert made.data_schema is not None and made.data_schema.equals(writer.schema)
+    assert made.data_schema is not None
+    assert made.data_schema.equals(writer.schema)
     assert inconsistency(logical_schema(made.set_data_schema)) is None
 
 
@@ -108,7 +122,8 @@ def test_new_columns_evolve_the_schema_and_missing_ones_are_null() -> None:
     first = batch(plan(ANY), event("a", "01"))
     of = plan(ANY).evolved(first.data_schema)
     second = batch(of, event("b", "02", area=1.5, gone=None), b'{"area":2}')
-    assert first.set_data_schema is not None and second.set_data_schema is not None
+    assert first.set_data_schema is not None
+    assert second.set_data_schema is not None
     before, after = logical_schema(first.set_data_schema), logical_schema(second.set_data_schema)
     assert incompatibility(before, after, compare_optionality=True) is None
     assert column(second, "area") == [1.5, 2.0]
@@ -130,7 +145,7 @@ def test_a_source_may_declare_new_columns_but_not_other_types() -> None:
 
 
 def test_a_schema_without_changes_is_written_once_whatever_its_types() -> None:
-    columns = ("a ARRAY<STRUCT<x: TIMESTAMP(0)>>", "t TIME(0)", "u UUID", "e TIMESTAMP(6)")
+    columns = ("a STRUCT<x: TIMESTAMP(0), l: ARRAY<TIME(0)>>", "t TIME(0)", "u UUID", "e TIMESTAMP(6)")
     of = plan(ReadStepNdJson(ddl_schema=columns))
     first = batch(of, b"{}")
     assert first.set_data_schema is not None
@@ -143,7 +158,8 @@ def test_a_ledger_keeps_what_it_does_not_know() -> None:
     of = plan(merge=LEDGER)
     first = batch(of, event("a", "01"), event("a", "01"), event("b"), keys=index)
     assert first.duplicates == 0  # rows of one batch are not compared
-    assert first.new_keys is not None and len(first.new_keys) == 1  # without event time there is no key
+    assert first.new_keys is not None  # without event time there is no key
+    assert len(first.new_keys) == 1
     index.add(first.new_keys)
     second = batch(of.evolved(first.data_schema), event("a", "01"), event("a", "02"), event("b"), b"x", keys=index)
     assert (second.duplicates, column(second, "city")) == (1, ["a", "b"])
@@ -153,7 +169,8 @@ def test_a_ledger_keeps_what_it_does_not_know() -> None:
 
 def test_a_ledger_bears_records_without_its_key_where_columns_are_inferred() -> None:
     made = batch(plan(ANY, merge=LEDGER), b'{"x":1}', keys=MemoryKeyIndex())
-    assert made.rows is not None and made.rows.column_names[-1] == "x"
+    assert made.rows is not None
+    assert made.rows.column_names[-1] == "x"
     assert made.new_keys == []
 
 
@@ -187,7 +204,9 @@ def test_the_vocabulary_names_the_columns() -> None:
     assert made.rows.column_names == ["nr", "op", "system_time", "at", "offset"]
 
 
-events = st.builds(event, st.sampled_from("abc"), st.sampled_from(["01", "02", "03"])) | st.sampled_from([b"x", None, b""])
+events = st.builds(event, st.sampled_from("abc"), st.sampled_from(["01", "02", "03"])) | st.sampled_from(
+    [b"x", None, b""]
+)
 
 
 @given(st.lists(events, max_size=12), st.data())

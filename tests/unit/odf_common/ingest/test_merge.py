@@ -67,7 +67,10 @@ rows = st.lists(st.tuples(st.text("a:1s", max_size=3), st.text("a:1s", max_size=
 @given(rows)
 def test_different_rows_have_different_keys(values: list[tuple[str, str, int]]) -> None:
     columns = zip(*values, strict=True) if values else ((), (), ())
-    table = pa.table(dict(zip("abc", map(list, columns), strict=True)), schema=pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int64())]))
+    table = pa.table(
+        dict(zip("abc", map(list, columns), strict=True)),
+        schema=pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int64())]),
+    )
     assert len(set(ledger_keys(table, ["a", "b", "c"]).to_pylist())) == len(set(values))
 
 

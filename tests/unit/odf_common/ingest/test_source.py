@@ -34,6 +34,7 @@ def check(read: ReadStep, merge: MergeStrategy | None = None, preprocess: Transf
         (ReadStepNdJson(encoding="latin1"), "encoding 'latin1'"),
         (ReadStepNdJson(ddl_schema=("a MAP<STRING, INT>",)), "column 'a': JSON has no form for the type map"),
         (ReadStepNdJson(ddl_schema=("a STRUCT<b: BINARY>",)), "column 'a.b': JSON has no form"),
+        (ReadStepNdJson(ddl_schema=("a ARRAY<STRUCT<b: INT>>",)), "column 'a': the logical hash has no form"),
         (ReadStepNdJson(ddl_schema=("a WHAT",)), "the schema of the read step"),
         (ReadStepCsv(ddl_schema=("a ARRAY<INT>",)), "column 'a': CSV has no form"),
         (ReadStepCsv(null_value="NA"), "nullValue 'NA'"),
@@ -66,6 +67,8 @@ def test_columns_must_leave_room_for_those_of_the_system(columns: tuple[str, ...
     check(read, merge, TransformSql(engine="spark", queries=(SqlQueryStep(query="select 1 as key"),)))
 
 
-@pytest.mark.parametrize("read", [ReadStepNdJson(), ReadStepJson(sub_path="a.b"), ReadStepCsv(encoding="UTF-8", escape="\\")])
+@pytest.mark.parametrize(
+    "read", [ReadStepNdJson(), ReadStepJson(sub_path="a.b"), ReadStepCsv(encoding="UTF-8", escape="\\")]
+)
 def test_what_can_be_read_is_accepted(read: ReadStep) -> None:
     check(read, MergeStrategyLedger(primary_key=("a",)))

@@ -7,7 +7,7 @@ from odf_common.catalog.records import REF_MOVED, SourceSettings
 from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.errors import NotFoundError
 from odf_common.identity.references import DatasetAlias, parse_ref_any
-from odf_common.ingest.errors import UnsupportedSourceError
+from odf_common.ingest.errors import BadInputSchemaError, UnsupportedSourceError
 from odf_common.metadata.events import (
     AddData,
     DatasetKind,
@@ -114,7 +114,7 @@ def test_sources_that_could_not_be_read_are_refused_by_name(repository: Reposito
 
 def test_the_vocabulary_of_the_whole_snapshot_counts(repository: Repository) -> None:
     vocabulary = SetVocab(event_time_column="city")
-    with pytest.raises(snapshots.BadInputSchemaError, match="city"):
+    with pytest.raises(BadInputSchemaError, match="city"):
         create(repository, a_snapshot(a_source(), vocabulary))
 
 
@@ -150,6 +150,6 @@ def test_a_default_topic_that_is_taken_gets_characters_of_the_id(repository: Rep
 def test_only_what_differs_is_proposed_for_a_dataset_that_exists(repository: Repository) -> None:
     dataset = create(repository, a_snapshot(a_source(), SetInfo(description="x"), LICENSE))
     chain = MetadataChain(dataset.objects, dataset.refs)
-    same = [a_source(), SetInfo(description="x"), SetVocab()]
-    new = [a_source("two"), SetInfo(description="y"), SetVocab(offset_column="o")]
+    same: list[MetadataEvent] = [a_source(), SetInfo(description="x"), SetVocab()]
+    new: list[MetadataEvent] = [a_source("two"), SetInfo(description="y"), SetVocab(offset_column="o")]
     assert snapshots.changes(chain, [*same, *new]) == new

@@ -150,7 +150,7 @@ class PlayingSystem:
             reason="not JSON",
             time=NOW(),
         )
-        header = {DEAD_LETTER_HEADER: note.to_json()}
+        header: list[tuple[str, str | bytes | None]] = [(DEAD_LETTER_HEADER, note.to_json())]
         for _ in range(2):  # as after a crash
             self._producer.produce(DEAD_LETTERS, value, key=str(self.entry.id), headers=header)
         self._producer.flush()

@@ -6,6 +6,7 @@ from odf_common.chain.state import ChainState
 from odf_common.errors import NotFoundError
 from odf_common.kafka.topics import TopicDescription
 from odf_common.messages.kafka_offsets import KafkaOffsets
+from odf_common.metadata.fragments import SourceState
 from odf_common.timestamp import Timestamp
 from services.cli.gaps import NoGapError, accepted_gap_events
 from tests.unit.odf_common.repository.snapshots import a_source
@@ -14,7 +15,7 @@ NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 
 
 def a_chain(next_: dict[int, int] | None = None) -> ChainState:
-    states = ()
+    states: tuple[SourceState, ...] = ()
     if next_ is not None:
         states = (KafkaOffsets(topic="t", topic_id="one", start={}, next=next_).to_state("default"),)
     return ChainState(push_sources=(a_source(),), source_states=states, watermark=NOON, last_offset=4)

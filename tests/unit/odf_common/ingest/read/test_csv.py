@@ -119,7 +119,11 @@ def test_what_python_writes_is_read(batch: list[list[tuple[str, str]]]) -> None:
     assert rows(records) == [row for table in batch for row in table]
 
 
-@given(st.lists(st.lists(st.sampled_from([b'"', b",", b"\n", b"a", b"1", b'""', b"\r\n", b"\xff"]), max_size=8).map(b"".join)))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([b'"', b",", b"\n", b"a", b"1", b'""', b"\r\n", b"\xff"]), max_size=8).map(b"".join)
+    )
+)
 def test_a_batch_is_read_as_each_message_alone(values: list[bytes]) -> None:
     together = read(*values, ddl_schema=COLUMNS)
     reader = reader_of(ReadStepCsv(ddl_schema=COLUMNS), None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +10,6 @@ from odf_common.ingest.read.records import Records
 from odf_common.metadata.sources import ReadStepJson
 from tests.strategies import json_values
 from tests.unit.odf_common.ingest.sources import letters, messages
-
-import orjson
 
 
 def read(*values: bytes | None, sub_path: str | None = None) -> Records:

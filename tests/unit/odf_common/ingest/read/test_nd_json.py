@@ -66,7 +66,7 @@ GOOD = b'{"city":"Paris","population":7}'
         (b"[" * 1_000_000, "TooDeep", "64 deep"),
         (b'{"city":"' + b"x" * (10 << 20) + b'"}', "MessageTooLarge", str(MAX_MESSAGE_SIZE)),
     ],
-    ids=lambda value: (repr(value)[:40] if isinstance(value, bytes | None) else None),
+    ids=lambda value: repr(value)[:40] if isinstance(value, bytes | None) else None,
 )
 def test_a_bad_message_is_a_dead_letter_and_its_neighbours_are_rows(bad: bytes | None, code: str, reason: str) -> None:
     records = read(GOOD, bad, GOOD)
@@ -162,7 +162,12 @@ def test_columns_are_inferred_in_the_order_of_names_then_of_appearance() -> None
         b'{"z":{"y":1,"x":null},"b":1.5,"c":[1,null]}',
         columns=None,
     )
-    inferred = [("a", pa.string()), ("b", pa.float64()), ("z", pa.struct([("y", pa.int64())])), ("c", pa.list_(pa.int64()))]
+    inferred = [
+        ("a", pa.string()),
+        ("b", pa.float64()),
+        ("z", pa.struct([("y", pa.int64())])),
+        ("c", pa.list_(pa.int64())),
+    ]
     assert [(field.name, field.type) for field in records.rows.schema] == inferred
     assert records.unreadable == []
 
@@ -186,6 +191,13 @@ def test_undeclared_event_times_are_texts_or_unix_seconds_and_reserved_names_mak
     assert column(records, "event_time") == [datetime(2020, 1, 1, tzinfo=UTC)] * 2 + [None]
     assert column(records, "_offset") == [1, None, None]
     assert column(records, "_op") == [None, None, 2]
+
+
+def test_records_bring_only_what_can_be_stored() -> None:
+    records = read(b'{"a":1}', b'{"a":2,"l":[{"x":1}]}', columns=None)
+    assert column(records, "a") == [1]
+    [letter] = records.unreadable
+    assert "column 'l' would hold list<item: struct<x: int64>>" in letter.reason
 
 
 def test_records_cannot_bring_columns_without_end() -> None:
