@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odf_common.jars import retrieve_jars
+from odf_common.jars import find_java, jars_in, retrieve_jars
 from streaming_jobs.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ _SESSION_CONF = {
 """What every session of ours has, also those that queries get for themselves."""
 
 
-def start_spark(settings: SparkSettings, *, app_name: str) -> SparkSession:
-    """Start Spark with the Kafka connector; retrieves its jars the first time."""
+def start_spark(
+    settings: SparkSettings, *, app_name: str, on_progress: Callable[[str], None] = lambda _: None
+) -> SparkSession:
+    """Start Spark with the Kafka connector; retrieves its jars the first time, and says so to `on_progress`."""
     from pyspark.sql import SparkSession
 
-    jars = sorted(retrieve_jars("spark-kafka").glob("*.jar"))
+    find_java()  # says what to do where there is none, which Spark does not
+    jars = jars_in(retrieve_jars("spark-kafka", on_progress))
     conf = _SESSION_CONF | {
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.memory": settings.driver_memory,

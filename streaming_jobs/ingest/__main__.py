@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from odf_common.errors import NotFoundError, OdfError, StoreUnavailableError
+from odf_common.errors import OdfError, StoreUnavailableError
+from odf_common.jars import JavaNotFoundError
 from odf_common.settings import Settings
 from streaming_jobs.settings import SparkSettings
 
@@ -43,7 +44,7 @@ def main() -> int:
     stopping = _stop_signals()
     try:
         _serve(settings, stopping)
-    except NotFoundError as error:  # Java
+    except JavaNotFoundError as error:
         _log.error(str(error))
         return NOT_TO_BE_RESTARTED
     except OdfError as error:
@@ -92,7 +93,7 @@ def _serve(settings: Settings, is_stopping: Callable[[], bool]) -> None:
 def _spark() -> SparkSession:
     from streaming_jobs.spark_session import start_spark
 
-    return start_spark(SparkSettings(), app_name="odf-ingest")
+    return start_spark(SparkSettings(), app_name="odf-ingest", on_progress=lambda line: _tell(progress=line))
 
 
 def _events(servers: str, is_stopping: Callable[[], bool]) -> Events | None:
@@ -133,9 +134,14 @@ def _run(
             staging=settings.staging_folder,
             indexes=settings.data_dir / "index",
         )
-        print(json.dumps({"ready": True}), flush=True)  # noqa: T201 (the supervisor reads it)
+        _tell(ready=True)
         IngestJob(context, events).run(is_stopping)
     _log.info("stopped")
+
+
+def _tell(**facts: object) -> None:
+    """Say something to the supervisor, which reads a line of JSON at a time."""
+    print(json.dumps(facts), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from odf_common.ingest.source import SourcePlan
 from odf_common.messages.completion import RejectionReason
 from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.repository.bindings import bind_missing_sources
+from odf_common.staging import remove_left_overs
 from streaming_jobs.ingest import metrics
 from streaming_jobs.ingest.batch_size import MessageSize, max_messages
 from streaming_jobs.ingest.key_index import KeyIndexes
@@ -202,6 +203,7 @@ class DatasetPipeline:
             self._context.indexes, self._entry.id, [source.plan for source in sources.values()]
         )
         indexes.catch_up(chain, dataset.objects, state.vocabulary)
+        remove_left_overs(self._context.staging, self._entry.id)
         return BatchWriter(
             state, sources, staging=self._context.staging, messenger=self._context.messenger, indexes=indexes
         )
