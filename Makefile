@@ -18,8 +18,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-run: setup ## See it work: make a dataset, read its log, check it, damage it
-	$(BIN)/python -m examples.tour $(ARGS)
+run: setup ## See it work: real events through Kafka into datasets, live; ARGS="--help" lists the options
+	@$(BIN)/odf demo $(ARGS)
 
 test: setup ## All tests
 	$(BIN)/pytest --numprocesses=auto $(ARGS)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +11,11 @@ import typer
 from odf_common.errors import OdfError
 from odf_common.jars import JavaNotFoundError
 from odf_common.logs import configure_logs
+from odf_common.service_process import DO_NOT_RESTART, StopRequest, tell
 from odf_common.settings import Settings
 from services.broker.broker import BrokerRunsError, EmbeddedBroker
 from services.broker.configuration import DEFAULT_HEAP_SIZE
 from services.broker.ports import PortTakenError
-
-DO_NOT_RESTART = 3
-"""The exit code that says: another try will end the same."""
 
 _POLL_S = 0.2
 
@@ -57,7 +51,7 @@ def _run(broker: EmbeddedBroker) -> int:
     try:
         with broker:
             stop.wait_for_it()
-            _tell(ready=True, bootstrapServers=broker.bootstrap_servers)
+            tell(ready=True, bootstrapServers=broker.bootstrap_servers)
             return _serve(broker, stop)
     except _ToldToStopError:
         return 0
@@ -82,17 +76,14 @@ class _ToldToStopError(BaseException):
 
 
 class _Stop:
-    """Whether to stop: told by a signal, or because the process that started this one is gone."""
+    """While the broker starts, a signal breaks that off; later it is noted."""
 
     def __init__(self) -> None:
-        self._told = threading.Event()
         self._starting = True
-        self._parent = os.getppid()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._hear())
+        self._request = StopRequest(self._break_off)
+        self.wait = self._request.wait
 
-    def _hear(self) -> None:
-        self._told.set()
+    def _break_off(self) -> None:
         if self._starting:
             self._starting = False
             raise _ToldToStopError
@@ -101,17 +92,10 @@ class _Stop:
         """From now on a signal is noted only, and `wait` sees it."""
         self._starting = False
 
-    def wait(self, seconds: float) -> bool:
-        return self._told.wait(seconds) or os.getppid() != self._parent
-
 
 def _busy(text: str) -> None:
     _log.info("%s", text)
-    _tell(progress=text)
-
-
-def _tell(**message: object) -> None:
-    typer.echo(json.dumps(message))
+    tell(progress=text)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +12,7 @@ from typing import IO, Self
 from odf_common.child_process import tied_to_this_process
 from odf_common.errors import OdfError, StoreUnavailableError
 from odf_common.jars import find_java, jars_in, retrieve_jars
+from odf_common.service_process import lock_or_holder
 from services.broker.class_archive import ClassArchive, class_archive
 from services.broker.configuration import (
     DEFAULT_HEAP_SIZE,
@@ -177,21 +176,10 @@ class EmbeddedBroker:
         if self._lock is not None:
             raise RuntimeError("the broker has been started already")
         self.folder.mkdir(parents=True, exist_ok=True)
-        file = (self.folder / "broker.lock").open("a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip()
-            file.close()
-            raise BrokerRunsError(
-                f"a broker runs on {self.folder} already (process {holder or 'unknown'}): "
-                "stop it, or choose another folder"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._lock = file
+        lock = lock_or_holder(self.folder / "broker.lock")
+        if isinstance(lock, str):
+            raise BrokerRunsError(f"a broker runs on {self.folder} already ({lock}): stop it, or choose another folder")
+        self._lock = lock
 
     def _release(self) -> None:
         self._process = None

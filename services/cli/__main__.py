@@ -12,6 +12,7 @@ from services.cli import (
     chain,
     datasets,
     dead_letters,
+    demo,
     doctor,
     hashes,
     identity,
@@ -34,6 +35,7 @@ app = typer.Typer(
     epilog="Example: odf up, then in another terminal: odf add my-dataset.yaml",
 )
 app.command(epilog="Example: odf up --port 8080 --data-dir .odf")(up.up)
+app.command(epilog="Example: odf demo --rate 5000")(demo.demo)
 app.command(epilog="Example: odf add city.yaml country.yaml --partitions 4")(add.add)
 app.command(epilog="Example: odf append city.temperature license.yaml")(add.append)
 app.command(name="list", epilog="Example: odf list -o json")(datasets.list_)

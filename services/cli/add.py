@@ -47,7 +47,7 @@ def add(
     Each push source is bound to a topic; a running system creates the topic and starts to read it at once.
     """
     settings = settings_of(data_dir)
-    snapshots = [snapshot for file in files for snapshot in _snapshots(file)]
+    snapshots = [snapshot for file in files for snapshot in snapshots_in(file)]
     if not snapshots:
         return failure("NoSnapshots", f"there is no DatasetSnapshot in {', '.join(map(source_name, files))}")
     if topic is not None and len(snapshots) > 1:
@@ -57,7 +57,7 @@ def add(
         for snapshot in snapshots:
             try:
                 if (existing := _existing(repository, snapshot)) is None:
-                    found = _create(repository, settings, snapshot, partitions, topic)
+                    found = create(repository, settings, snapshot, partitions, topic)
                 elif update:
                     found = _update(repository, existing, snapshot)
                 else:
@@ -82,7 +82,8 @@ def _taken_hint(snapshot: DatasetSnapshot, existing: DatasetEntry) -> str:
     )
 
 
-def _snapshots(file: Path) -> Iterator[DatasetSnapshot]:
+def snapshots_in(file: Path) -> Iterator[DatasetSnapshot]:
+    """The snapshots of a file, one per document."""
     from odf_common.metadata.manifests import DatasetSnapshotManifest
     from odf_common.text.reader import read_documents
     from odf_common.text.validation import validate
@@ -98,9 +99,14 @@ def _existing(repository: Repository, snapshot: DatasetSnapshot) -> DatasetEntry
         return None
 
 
-def _create(
-    repository: Repository, settings: Settings, snapshot: DatasetSnapshot, partitions: int, topic: str | None
+def create(
+    repository: Repository,
+    settings: Settings,
+    snapshot: DatasetSnapshot,
+    partitions: int = 1,
+    topic: str | None = None,
 ) -> dict[str, Any]:
+    """Make a dataset of a snapshot, with a new key in the data folder."""
     from odf_common.catalog.records import SourceSettings
     from odf_common.errors import StoreUnavailableError
     from odf_common.identity.key_pair import KeyPair

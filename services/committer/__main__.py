@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import signal
-import threading
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from odf_common.service_process import DO_NOT_RESTART, StopRequest, tell
 from odf_common.settings import Settings
-
-FENCED = 3
-"""The exit code of a committer that another one took over from."""
 
 _RETRY_S = 0.5
 
@@ -59,7 +53,7 @@ def _run(settings: Settings) -> int:
     from services.committer.messenger import StoppedError
     from services.committer.service import CommitterService
 
-    stop = _Stop()
+    stop = StopRequest()
     try:
         brokers = bootstrap_servers(settings)
         settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -69,7 +63,7 @@ def _run(settings: Settings) -> int:
             repository = Repository.at(settings.repository_location, catalog)
             service = CommitterService(repository, settings.staging_folder, brokers, stopping=stop.is_wanted)
             service.start()
-            typer.echo(json.dumps({"ready": True, "epoch": service.epoch.number}))
+            tell(ready=True, epoch=service.epoch.number)
             _log.info("serving with epoch %d", service.epoch.number)
             service.run()
             service.finish()
@@ -77,7 +71,7 @@ def _run(settings: Settings) -> int:
         pass
     except FencedError as error:
         _log.error("%s", error)
-        return FENCED
+        return DO_NOT_RESTART
     except OdfError as error:
         _log.error("%s", error)
         return 1
@@ -85,23 +79,7 @@ def _run(settings: Settings) -> int:
     return 0
 
 
-class _Stop:
-    """Whether to stop: told by a signal, or because the process that started this one is gone."""
-
-    def __init__(self) -> None:
-        self._told = threading.Event()
-        self._parent = os.getppid()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._told.set())
-
-    def is_wanted(self) -> bool:
-        return self._told.is_set() or os.getppid() != self._parent
-
-    def wait(self, seconds: float) -> None:
-        self._told.wait(seconds)
-
-
-def _topics_exist(brokers: str, stop: _Stop) -> bool:
+def _topics_exist(brokers: str, stop: StopRequest) -> bool:
     """Create what topics there must be, as soon as the broker answers; False if told to stop before."""
     from odf_common.errors import StoreUnavailableError
     from odf_common.kafka.clients import admin_client

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import importlib.util
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -80,7 +80,9 @@ def _numbered(number: int, recording: Recording, start: int) -> Iterator[tuple[i
         yield number, event_time, value
 
 
-_place: Callable[[tuple[int, str, bytes]], tuple[str, int]] = lambda event: (event[1], event[0])  # noqa: E731
+def _place(event: tuple[int, str, bytes]) -> tuple[str, int]:
+    number, event_time, _ = event
+    return event_time, number
 
 
 def _data_folder() -> Path:

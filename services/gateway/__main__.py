@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import signal
 import socket
@@ -17,14 +16,13 @@ from odf_common.catalog.catalog import Catalog
 from odf_common.endpoints import bootstrap_servers
 from odf_common.errors import OdfError
 from odf_common.logs import configure_logs
+from odf_common.service_process import DO_NOT_RESTART, tell
 from odf_common.settings import Settings
 from services.gateway.app import create_app
 from services.gateway.gateway import Gateway, running
 from services.gateway.settings import DEFAULT_PORT, GatewaySettings
 
 _log = logging.getLogger("gateway")
-
-DO_NOT_RESTART = 3
 
 _MAX_HEADER_SIZE = 32 << 10
 _MAX_CONNECTIONS = 2_000
@@ -70,7 +68,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Print the one line that the supervisor waits for."""
         await super().startup(sockets)
-        print(json.dumps({"ready": True, "url": self._url}), flush=True)  # noqa: T201
+        tell(ready=True, url=self._url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams and waits first: the server waits for their answers."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DO_NOT_RESTART = 3
-"""The exit code of a child that says: the same again will end the same."""
+from odf_common.service_process import DO_NOT_RESTART
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0

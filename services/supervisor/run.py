@@ -37,7 +37,7 @@ def run(
     show = _Show(console)
     supervisor = Supervisor(settings, services, kafka_port=kafka_port, gateway_port=port, on_change=show.change)
     stopping = threading.Event()
-    with _signals(stopping):
+    with stop_signals(stopping):
         try:
             supervisor.start()
         except (OdfError, PortTakenError) as error:
@@ -109,7 +109,7 @@ class _Show:
 
 
 @contextmanager
-def _signals(stopping: threading.Event) -> Iterator[None]:
+def stop_signals(stopping: threading.Event) -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and the end of the terminal set the event while this lasts."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for number in before:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import threading
@@ -13,6 +12,7 @@ from typing import IO, Self
 
 from odf_common.endpoints import Endpoints, remove_endpoints, write_endpoints
 from odf_common.errors import OdfError, StoreUnavailableError
+from odf_common.service_process import lock_or_holder
 from odf_common.settings import Settings
 from services.broker.configuration import HOST
 from services.broker.ports import choose_ports
@@ -200,21 +200,13 @@ class Supervisor:
 
     def _acquire(self) -> None:
         self._run_folder.mkdir(parents=True, exist_ok=True)
-        file = (self._run_folder / "supervisor.lock").open("a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            file.close()
+        lock = lock_or_holder(self._run_folder / "supervisor.lock")
+        if isinstance(lock, str):
             raise SystemRunsError(
-                f"a system runs on {self._settings.data_dir} already (process {holder}): "
+                f"a system runs on {self._settings.data_dir} already ({lock}): "
                 "stop it, or choose another folder with --data-dir"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        self._lock = file
+            )
+        self._lock = lock
 
     def _release(self) -> None:
         if self._lock is not None:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
 import sys
-import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +13,7 @@ import structlog
 
 from odf_common.errors import OdfError, StoreUnavailableError
 from odf_common.jars import JavaNotFoundError
+from odf_common.service_process import DO_NOT_RESTART, StopRequest, tell
 from odf_common.settings import Settings
 from streaming_jobs.settings import SparkSettings
 
@@ -26,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streaming_jobs.ingest.events import Events
-
-NOT_TO_BE_RESTARTED = 3
-"""The exit code when trying again cannot help, such as without Java."""
 
 _RETRY_S = 0.3
 
@@ -41,12 +33,12 @@ def main() -> int:
 
     settings = _settings()
     configure_logs("ingest")
-    stopping = _stop_signals()
+    stop = StopRequest()
     try:
-        _serve(settings, stopping)
+        _serve(settings, stop)
     except JavaNotFoundError as error:
         _log.error(str(error))
-        return NOT_TO_BE_RESTARTED
+        return DO_NOT_RESTART
     except OdfError as error:
         _log.error(str(error))
         return 1
@@ -64,28 +56,19 @@ def _settings() -> Settings:
     return Settings() if given.data_dir is None else Settings(data_dir=given.data_dir)
 
 
-def _stop_signals() -> Callable[[], bool]:
-    """Whether to stop: told by a signal, or as the process that started this one is gone."""
-    told = threading.Event()
-    parent = os.getppid()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
-    return lambda: told.is_set() or os.getppid() != parent
-
-
-def _serve(settings: Settings, is_stopping: Callable[[], bool]) -> None:
+def _serve(settings: Settings, stop: StopRequest) -> None:
     from odf_common.endpoints import bootstrap_servers
 
     servers = bootstrap_servers(settings)
     # Spark takes seconds to start, and so does a broker: wait for both at once.
     with ThreadPoolExecutor(1) as pool:
-        events = pool.submit(_events, servers, is_stopping)
+        events = pool.submit(_events, servers, stop)
         spark = _spark()
         try:
             heard = events.result()
             if heard is not None:
                 with closing(heard):
-                    _run(settings, servers, spark, heard, is_stopping)
+                    _run(settings, servers, spark, heard, stop)
         finally:
             spark.stop()
 
@@ -93,29 +76,27 @@ def _serve(settings: Settings, is_stopping: Callable[[], bool]) -> None:
 def _spark() -> SparkSession:
     from streaming_jobs.spark_session import start_spark
 
-    return start_spark(SparkSettings(), app_name="odf-ingest", on_progress=lambda line: _tell(progress=line))
+    return start_spark(SparkSettings(), app_name="odf-ingest", on_progress=lambda line: tell(progress=line))
 
 
-def _events(servers: str, is_stopping: Callable[[], bool]) -> Events | None:
+def _events(servers: str, stop: StopRequest) -> Events | None:
     """The connection to the broker, as soon as that answers; None if told to stop before."""
     from odf_common.kafka.clients import admin_client
     from odf_common.kafka.topics import SERVICE_TOPICS, create_topics
     from streaming_jobs.ingest.events import Events
 
     admin = admin_client(servers)
-    while not is_stopping():
+    while not stop.is_wanted():
         try:
             create_topics(admin, SERVICE_TOPICS)
             return Events(servers)
         except StoreUnavailableError as error:
             _log.info("waiting for the broker", servers=servers, reason=str(error))
-            time.sleep(_RETRY_S)
+            stop.wait(_RETRY_S)
     return None
 
 
-def _run(
-    settings: Settings, servers: str, spark: SparkSession, events: Events, is_stopping: Callable[[], bool]
-) -> None:
+def _run(settings: Settings, servers: str, spark: SparkSession, events: Events, stop: StopRequest) -> None:
     from odf_common.catalog.catalog import Catalog
     from odf_common.repository.repository import Repository
     from streaming_jobs.ingest.context import JobContext
@@ -134,14 +115,9 @@ def _run(
             staging=settings.staging_folder,
             indexes=settings.data_dir / "index",
         )
-        _tell(ready=True)
-        IngestJob(context, events).run(is_stopping)
+        tell(ready=True)
+        IngestJob(context, events).run(stop.is_wanted)
     _log.info("stopped")
-
-
-def _tell(**facts: object) -> None:
-    """Say something to the supervisor, which reads a line of JSON at a time."""
-    print(json.dumps(facts), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -47,9 +47,10 @@ def needs_another_size(values: pa.ChunkedArray, current: int, settings: SourceSe
     size = MessageSize.of(values)
     if size is None:
         return False
+    wanted = max_messages(size, settings)
     if _size(values) > settings.batch_bytes * _SLACK:
-        return True
-    return len(values) >= current and max_messages(size, settings) > current * _SLACK
+        return wanted < current  # a single message may be larger than a batch should be
+    return len(values) >= current and wanted > current * _SLACK
 
 
 def pieces(messages: pa.Table, settings: SourceSettings) -> Iterator[pa.Table]:

@@ -156,8 +156,15 @@ class _Known:
 
 
 def _opened(folder: Path, primary_key: PrimaryKey) -> LedgerIndex:
-    name = hashlib.sha256(json.dumps(primary_key).encode()).hexdigest()[:16]
-    return LedgerIndex(folder / name)
+    path = folder / hashlib.sha256(json.dumps(primary_key).encode()).hexdigest()[:16]
+    try:
+        return LedgerIndex(path)
+    except Exception as error:  # RocksDB knows no other type
+        if not str(error).startswith("Corruption"):
+            raise
+        _log.warning("index is damaged: making it anew", path=str(path), error=str(error))
+        shutil.rmtree(path)
+        return LedgerIndex(path)
 
 
 def _emptied(index: LedgerIndex) -> LedgerIndex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,10 @@ class Messenger:
     def __init__(self, bootstrap_servers: str) -> None:
         # Dead letters hold what is larger than any other message of ours.
         self._producer = producer(bootstrap_servers, compression_type="lz4")
-        self._failure: str | None = None
+        self._failures: dict[str, str] = {}
 
     def propose(self, completion: Completion) -> None:
-        """Ask for a commit. Returns at once; a failure is raised by a later call, when the batch is built again."""
-        self._check()
+        """Ask for a commit. Returns at once; `failure` tells later if the broker did not take it."""
         self._producer.produce(
             COMPLETIONS, completion.to_json(), key=str(completion.dataset_id), on_delivery=self._delivered
         )
@@ -44,7 +44,6 @@ class Messenger:
 
     def bury(self, dataset_id: DatasetId, source: Source, records: Iterable[Unreadable], found: Timestamp) -> None:
         """Put records into the dead letters and wait until the broker has them."""
-        self._check()
         for record in records:
             note = DeadLetterNote(
                 dataset_id=dataset_id,
@@ -62,14 +61,21 @@ class Messenger:
             self._enqueue(record.data, str(dataset_id), note)
         if self._producer.flush(_FLUSH_TIMEOUT_S):
             raise StoreUnavailableError("the broker does not take dead letters: they are sent again with their batch")
-        self._check()
+        if (failure := self.failure(dataset_id)) is not None:
+            raise StoreUnavailableError(failure)
+
+    def failure(self, dataset_id: DatasetId) -> str | None:
+        """What of a dataset was not delivered since this was asked last; its batches are to be built again."""
+        self._producer.poll(0)
+        return self._failures.pop(str(dataset_id), None)
 
     def close(self) -> None:
         """Send what waits, for a while."""
         self._producer.flush(_FLUSH_TIMEOUT_S / 10)
 
     def _enqueue(self, data: bytes, key: str, note: DeadLetterNote) -> None:
-        while True:
+        give_up = time.monotonic() + _FLUSH_TIMEOUT_S
+        while time.monotonic() < give_up:
             try:
                 self._producer.produce(
                     DEAD_LETTERS,
@@ -82,13 +88,10 @@ class Messenger:
                 self._producer.poll(0.1)
             else:
                 return
+        raise StoreUnavailableError("the broker takes dead letters too slowly: they are sent again with their batch")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._failure = f"topic {message.topic()}: {error.str()}"
-            _log.error("not delivered", topic=message.topic(), error=error.str())
-
-    def _check(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise StoreUnavailableError(f"a message was not delivered: {failure}")
+            key = (message.key() or b"").decode()
+            self._failures[key] = f"a message to topic {message.topic()} was not delivered: {error.str()}"
+            _log.error("not delivered", topic=message.topic(), dataset=key, error=error.str())

@@ -74,6 +74,8 @@ class DatasetPipeline:
                 self._start()
         elif (trouble := self._run.trouble()) is not None:
             self._recover(trouble)
+        elif (failure := self._context.messenger.failure(self._entry.id)) is not None:
+            self._failed(failure)
         elif now >= self._topics_due:
             self._check_topics(self._run)
         elif self._failures and now - self._started > _WELL_AFTER_S:
@@ -130,7 +132,7 @@ class DatasetPipeline:
         self._failures += 1
         metrics.RESTARTS.labels(str(self._entry.alias)).inc()
         self.restart(reason)
-        self._due = time.monotonic() + min(_SETTLE_S * 2 ** (self._failures - 1), _MAX_BACK_OFF_S)
+        self._due = time.monotonic() + _back_off_s(self._failures)
 
     def _start(self) -> None:
         try:
@@ -202,15 +204,21 @@ class DatasetPipeline:
         indexes = KeyIndexes.for_plans(
             self._context.indexes, self._entry.id, [source.plan for source in sources.values()]
         )
-        indexes.catch_up(chain, dataset.objects, state.vocabulary)
-        remove_left_overs(self._context.staging, self._entry.id)
-        return BatchWriter(
-            state, sources, staging=self._context.staging, messenger=self._context.messenger, indexes=indexes
-        )
+        try:
+            indexes.catch_up(chain, dataset.objects, state.vocabulary)
+            remove_left_overs(self._context.staging, self._entry.id)
+            return BatchWriter(
+                state, sources, staging=self._context.staging, messenger=self._context.messenger, indexes=indexes
+            )
+        except BaseException:
+            indexes.close()  # it locks its files
+            raise
 
     def _add_query(self, run: DatasetRun, source: Source, extent: TopicExtent, start: Start) -> None:
         size = self._sizes.get(source.name)
-        if sum(extent.end[partition] - position for partition, position in start.positions.items()) >= _SAMPLE_FROM:
+        waiting = sum(extent.end[partition] - position for partition, position in start.positions.items())
+        # Few messages can be too much as well; Spark has failed on them then.
+        if waiting >= _SAMPLE_FROM or (waiting and self._failures):
             size = MessageSize.of(self._context.topics.sample(source.binding.topic, start.positions)) or size
         limit = max_messages(size, source.binding.settings)
         query = SourceQuery(
@@ -245,6 +253,10 @@ class DatasetPipeline:
             _log.warning("the broker does not answer", error=str(error))
         except OdfError as error:
             self._failed(str(error))
+
+
+def _back_off_s(failures: int) -> float:
+    return min(_SETTLE_S * 2.0 ** min(failures - 1, 20), _MAX_BACK_OFF_S)
 
 
 def _essence(binding: PushSourceBinding) -> tuple[object, ...]:

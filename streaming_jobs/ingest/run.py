@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import structlog
 
-from odf_common.messages.kafka_offsets import KafkaOffsets
+from odf_common.messages.kafka_offsets import KafkaOffsets, reaches, same_positions
 from streaming_jobs.ingest.batch_size import MessageSize, needs_another_size
 from streaming_jobs.ingest.source_query import SourceQuery
 
 if TYPE_CHECKING:
     from odf_common.messages.block_appended import AppendedBlock
-    from odf_common.messages.completion import Completion
     from streaming_jobs.ingest.source import Source
     from streaming_jobs.ingest.writer import BatchWriter
 
@@ -57,6 +56,13 @@ class _Committed:
     next: Mapping[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    completion_id: str
+    source_name: str
+    next: Mapping[int, int]
+
+
 class _Stop:
     pass
 
@@ -73,7 +79,10 @@ class DatasetRun:
         self._closed = threading.Event()
         self._inbox: SimpleQueue[_Messages | _Committed | _Stop] = SimpleQueue()
         self._slots = threading.BoundedSemaphore(_MAX_READ_AHEAD + 1)
-        self._in_flight: deque[tuple[Completion, KafkaOffsets]] = deque()
+        self._in_flight: deque[_InFlight] = deque()
+        self._committed_next: dict[str, Mapping[int, int]] = {
+            name: source.read_before.next for name, source in sources.items() if source.read_before
+        }
         self._thread = threading.Thread(target=self._write_batches, args=(open_writer,), name="writer", daemon=True)
         self._thread.start()
 
@@ -100,7 +109,7 @@ class DatasetRun:
 
     def proposed(self, completion_id: str) -> bool:
         """Whether a completion is one of those that wait for their commit."""
-        return any(completion.id == completion_id for completion, _ in list(self._in_flight))
+        return any(batch.completion_id == completion_id for batch in list(self._in_flight))
 
     def trouble(self) -> Trouble | None:
         """Why the run cannot go on; None if all is well."""
@@ -157,16 +166,22 @@ class DatasetRun:
                 assert state is not None
                 covered = KafkaOffsets.of_state(state)
                 assert covered is not None
-                self._in_flight.append((completion, covered))
+                self._in_flight.append(_InFlight(completion.id, state.source_name, covered.next))
         finally:
             self._slots.release()
 
     def _committed(self, writer: BatchWriter, block: _Committed) -> None:
-        if not self._in_flight:
+        """The first batch of the source that waits is in the chain, or a batch of an earlier run took its place.
+
+        Batches of different sources may be told in another order than they were proposed, if they bring no rows.
+        """
+        if reaches(self._committed_next.get(block.source_name, {}), block.next):
+            return  # told again, or a block that only repeats the state of the source
+        mine = next((batch for batch in self._in_flight if batch.source_name == block.source_name), None)
+        if mine is None or not same_positions(mine.next, block.next):
+            self._trouble = self._trouble or Trouble("a batch that was proposed before this start was committed")
             return
-        completion, covered = self._in_flight[0]
-        state = completion.add_data.new_source_state
-        if state is not None and state.source_name == block.source_name and covered.next == block.next:
-            self._in_flight.popleft()
-            if block.next_offset is not None:
-                writer.committed(block.next_offset)
+        self._in_flight.remove(mine)
+        self._committed_next[block.source_name] = block.next
+        if block.next_offset is not None:
+            writer.committed(block.next_offset)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odf_common.catalog.records import PushSourceBinding
+from odf_common.errors import MalformedBytesError
 from odf_common.ingest.source import SourcePlan
 from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.timestamp import Timestamp
@@ -44,7 +45,10 @@ class Source:
         """The watermark that rows with this largest event time stand for; the chain keeps the largest one ever."""
         if max_event_time is None:
             return None
-        return max_event_time.plus_seconds(-self.binding.settings.watermark_delay_s)
+        try:
+            return max_event_time.plus_seconds(-self.binding.settings.watermark_delay_s)
+        except MalformedBytesError:  # before the year 1
+            return None
 
     def with_schema(self, data_schema: pa.Schema) -> Source:
         """The source after the dataset got new columns."""

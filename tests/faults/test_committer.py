@@ -15,9 +15,9 @@ from odf_common.identity.key_pair import KeyPair
 from odf_common.identity.multihash import Multihash
 from odf_common.metadata.events import SetInfo
 from odf_common.repository.repository import Dataset
+from odf_common.service_process import DO_NOT_RESTART
 from odf_common.wire.encode import seal
 from services.broker import EmbeddedBroker
-from services.committer.__main__ import FENCED
 from tests.committers import (
     Installation,
     checked,
@@ -83,7 +83,7 @@ def test_two_at_once_make_one_chain(system: Installation, dataset: Dataset, publ
         with system.committer() as later:
             system.propose(batches[4:], key=dataset.entry.id)
             assert later.ready()
-            assert older.exit_code() == FENCED
+            assert older.exit_code() == DO_NOT_RESTART
             assert "another one took over" in older.log.read_text()
             check_all_told(system, dataset)
             assert later.stop() == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from services.supervisor.restarts import DO_NOT_RESTART, LONGEST_DELAY_S, WELL_AFTER_S, GiveUp, Restart, after_exit
+from odf_common.service_process import DO_NOT_RESTART
+from services.supervisor.restarts import LONGEST_DELAY_S, WELL_AFTER_S, GiveUp, Restart, after_exit
 
 
 def test_delays_double_up_to_a_limit() -> None:

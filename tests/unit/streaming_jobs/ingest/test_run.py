@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from odf_common.ingest.errors import BadInputSchemaError
+from odf_common.messages.block_appended import AppendedBlock
+from odf_common.messages.completion import Completion
+from odf_common.metadata.events import AddData
+from odf_common.metadata.sources import ReadStepNdJson
+from odf_common.repository.appending import without_rows
+from odf_common.timestamp import Timestamp
+from streaming_jobs.ingest import run as run_module
+from streaming_jobs.ingest import writer as writer_module
+from streaming_jobs.ingest.run import MAX_IN_FLIGHT, ClosedError, DatasetRun
+from streaming_jobs.ingest.source_query import SourceQuery
+from streaming_jobs.ingest.writer import BatchWriter
+from tests.unit.streaming_jobs.ingest.builders import LEDGER, Bench, binding_of, event, messages
+
+DEADLINE_S = 20.0
+
+
+class PlayedQuery:
+    """A query that is told by the test what happens."""
+
+    def __init__(self, bench: Bench, name: str = "default") -> None:
+        self.binding = binding_of(name, bench.dataset_id)
+        self.is_running = True
+        self.stopped = False
+
+    def failure(self) -> str | None:
+        return "boom"
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, merges={"default": LEDGER, "other": LEDGER})
+
+
+@pytest.fixture
+def run(bench: Bench) -> Iterator[DatasetRun]:
+    run = DatasetRun(bench.writer, bench.sources())
+    yield run
+    run.close()
+    assert not run._thread.is_alive()
+
+
+def proposed(bench: Bench) -> list[Completion]:
+    return [each for each in bench.messenger.sent if isinstance(each, Completion)]
+
+
+def in_the_background(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def publish(run: DatasetRun, *cities: str, start: int = 0, source: str = "default") -> None:
+    run.on_messages(source, messages(*map(event, cities), start=start))
+
+
+def wait_for_proposals(bench: Bench, count: int) -> list[Completion]:
+    eventually(lambda: len(proposed(bench)) >= count)
+    return proposed(bench)
+
+
+def tell(run: DatasetRun, blocks: list[AppendedBlock]) -> None:
+    for block in blocks:
+        run.on_block(block)
+
+
+def in_flight(run: DatasetRun) -> int:
+    return len(run._in_flight)
+
+
+def test_batches_are_proposed_and_committed(bench: Bench, run: DatasetRun) -> None:
+    publish(run, "a", "b")
+    publish(run, "c", start=2)
+    first, second = wait_for_proposals(bench, 2)
+    assert run.proposed(first.id)
+    tell(run, bench.commit(first))
+    eventually(lambda: not run.proposed(first.id))
+    assert run.proposed(second.id)
+    tell(run, bench.commit(second))
+    eventually(lambda: not in_flight(run))
+    assert run.trouble() is None
+    assert [row["city"] for row in bench.rows()] == ["a", "b", "c"]
+
+
+def test_a_batch_without_messages_is_nothing(bench: Bench, run: DatasetRun) -> None:
+    publish(run)
+    publish(run, "a")
+    assert len(wait_for_proposals(bench, 1)) == 1
+
+
+def test_no_more_than_so_many_wait_for_their_commit(bench: Bench, run: DatasetRun) -> None:
+    count = MAX_IN_FLIGHT + 3
+
+    def publish_all() -> None:
+        for number in range(count):
+            publish(run, str(number), start=number)
+
+    publishing = in_the_background(publish_all)
+    wait_for_proposals(bench, MAX_IN_FLIGHT)
+    publishing.join(0.5)
+    assert publishing.is_alive()  # the queries are kept waiting
+    assert in_flight(run) == len(proposed(bench)) == MAX_IN_FLIGHT
+    for number in range(count):
+        tell(run, bench.commit(wait_for_proposals(bench, number + 1)[number]))
+    publishing.join(DEADLINE_S)
+    assert [row["city"] for row in bench.rows()] == list(map(str, range(count)))
+    bench.certify()
+
+
+def test_a_slow_writer_keeps_its_queries_waiting(bench: Bench) -> None:
+    may_write = threading.Event()
+
+    def open_writer() -> BatchWriter:
+        assert may_write.wait(DEADLINE_S)
+        return bench.writer()
+
+    run = DatasetRun(open_writer, bench.sources())
+
+    def publish_all() -> None:
+        for number in range(5):
+            publish(run, str(number), start=number)
+
+    publishing = in_the_background(publish_all)
+    eventually(lambda: run._inbox.qsize() == run_module._MAX_READ_AHEAD + 1)
+    publishing.join(0.3)
+    assert run._inbox.qsize() == run_module._MAX_READ_AHEAD + 1
+    may_write.set()
+    wait_for_proposals(bench, 5)
+    publishing.join(DEADLINE_S)
+    run.close()
+
+
+def test_closing_lets_waiting_queries_go(bench: Bench, run: DatasetRun) -> None:
+    ended = threading.Event()
+
+    def publish_without_end() -> None:
+        number = 0
+        with pytest.raises(ClosedError):
+            while True:
+                publish(run, str(number), start=number)
+                number += 1
+        ended.set()
+
+    in_the_background(publish_without_end)
+    wait_for_proposals(bench, MAX_IN_FLIGHT)
+    query = PlayedQuery(bench)
+    run.add_query(cast(SourceQuery, query), max_messages=10)
+    started = time.monotonic()
+    run.close()
+    assert time.monotonic() - started < 5
+    assert ended.wait(DEADLINE_S)
+    assert query.stopped
+
+
+def test_sources_that_are_told_in_another_order(
+    bench: Bench, run: DatasetRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches without rows of two sources may be committed in either order."""
+    now = Timestamp.now()
+    monkeypatch.setattr(writer_module.Timestamp, "now", lambda: now)
+    publish(run, "a")
+    publish(run, "a", start=1)
+    publish(run, "a", source="other")
+    first, second, third = wait_for_proposals(bench, 3)
+    tell(run, bench.commit(first, third, second))
+    eventually(lambda: not in_flight(run))
+    assert run.trouble() is None
+    bench.certify()
+
+
+def test_blocks_that_are_told_again_mean_nothing(bench: Bench, run: DatasetRun) -> None:
+    publish(run, "a")
+    publish(run, "b", start=1)
+    first, second = wait_for_proposals(bench, 2)
+    blocks = bench.commit(first)
+    tell(run, blocks)
+    tell(run, blocks)
+    tell(run, bench.commit(second))
+    tell(run, blocks)
+    eventually(lambda: not in_flight(run))
+    assert run.trouble() is None
+
+
+def test_a_watermark_set_by_hand_is_no_batch(bench: Bench, run: DatasetRun) -> None:
+    from odf_common.messages.appending import appended_block
+
+    publish(run, "a")
+    publish(run, "b", start=1)
+    first, second = wait_for_proposals(bench, 2)
+    tell(run, bench.commit(first))
+    state = bench.chain.state()
+    assert state.watermark is not None
+    assert state.last_add_data is not None
+    by_hand: AddData = without_rows(
+        state, watermark=state.watermark.plus_seconds(1), source_state=state.last_add_data.source_state
+    )
+    bench.append(by_hand)
+    newest = next(iter(bench.chain.blocks()))
+    tell(run, [appended_block(bench.dataset_id, "cities", newest)])
+    tell(run, bench.commit(second))
+    eventually(lambda: not in_flight(run))
+    assert run.trouble() is None
+
+
+def test_a_batch_of_an_earlier_run_is_noticed(bench: Bench) -> None:
+    """Such as one that was proposed right before a crash, and committed after the new start."""
+    before = DatasetRun(bench.writer, bench.sources())
+    publish(before, "a", "b", "c")
+    (earlier,) = wait_for_proposals(bench, 1)
+    before.close()
+    after = DatasetRun(bench.writer, bench.sources())
+    publish(after, "a")
+    publish(after, "b", start=1)
+    wait_for_proposals(bench, 3)
+    tell(after, bench.commit(earlier))
+    eventually(lambda: after.trouble() is not None)
+    trouble = after.trouble()
+    assert trouble is not None
+    assert "before this start" in trouble.reason
+    after.close()
+
+
+def test_a_query_that_stopped_is_trouble(bench: Bench, run: DatasetRun) -> None:
+    query = PlayedQuery(bench)
+    run.add_query(cast(SourceQuery, query), max_messages=10)
+    assert run.trouble() is None
+    query.is_running = False
+    trouble = run.trouble()
+    assert trouble is not None
+    assert trouble.reason == "the query of source 'default' stopped: boom"
+
+
+def test_records_that_do_not_fit_are_the_trouble_of_their_source(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, merges={"default": LEDGER, "other": LEDGER}, read=ReadStepNdJson())
+    run = DatasetRun(bench.writer, bench.sources())
+    run.on_messages("other", messages(b'{"city":["no","key"]}'))
+    eventually(lambda: run.trouble() is not None)
+    trouble = run.trouble()
+    assert trouble is not None
+    assert trouble.source_name == "other"
+    assert isinstance(trouble.error, BadInputSchemaError)
+    assert not proposed(bench)
+    run.close()
+
+
+def test_a_writer_that_cannot_start_is_trouble_of_the_dataset(bench: Bench) -> None:
+    def open_writer() -> BatchWriter:
+        raise OSError("disk full")
+
+    run = DatasetRun(open_writer, bench.sources())
+    eventually(lambda: run.trouble() is not None)
+    trouble = run.trouble()
+    assert trouble is not None
+    assert (trouble.source_name, trouble.reason) == (None, "disk full")
+    run.close()
+
+
+def test_messages_of_another_size_start_the_queries_anew(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, settings={"batch_bytes": 1 << 10})
+    run = DatasetRun(bench.writer, bench.sources())
+    run.add_query(cast(SourceQuery, PlayedQuery(bench)), max_messages=100)
+    publish(run, *["x" * 100] * 50)
+    trouble = run.trouble()
+    assert trouble is not None
+    assert "another size" in trouble.reason
+    assert run.sizes["default"].bytes == len(event("x" * 100))
+    run.close()
