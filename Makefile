@@ -22,7 +22,7 @@ run: setup ## See it work: real events through Kafka into datasets, live; ARGS="
 	@$(BIN)/odf demo $(ARGS)
 
 test: setup ## All tests
-	$(BIN)/pytest --numprocesses=auto $(ARGS)
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(ARGS)
 
 test-fast: setup ## The tests that need no server and no other program, in seconds
 	$(BIN)/pytest --numprocesses=auto -m "not slow" $(ARGS)

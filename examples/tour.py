@@ -1,7 +1,7 @@
 """A dataset from nothing: identity, source, schema, two slices, a check, one flipped bit, a check that finds it.
 
-make run
-make run ARGS="--folder my-dataset"     # keep what it makes
+python -m examples.tour
+python -m examples.tour --folder my-dataset     # keep what it makes
 """
 
 from __future__ import annotations

@@ -38,15 +38,20 @@ def write_file(path: Path) -> Path:
     return path
 
 
-def fill_topic(servers: str, topic: str, *, count: int = EVENTS, partitions: int = PARTITIONS) -> None:
-    """Publish `count` events, one in a message, from the first one again after the last."""
+def fill_topic(
+    servers: str, topic: str, *, count: int = EVENTS, partitions: int = PARTITIONS, spread: int = _RUN
+) -> None:
+    """Publish `count` events, one in a message, from the first one again after the last.
+
+    `spread` events in a row go to one partition, the next to the next one.
+    """
     create_topics(admin_client(servers), [Topic(name=topic, partitions=partitions)])
     sender = producer(servers, linger_ms=20, batch_size=1 << 20, queue_buffering_max_messages=1_000_000)
     values = all_events()
     for number in range(count):
         while True:
             try:
-                sender.produce(topic, values[number % EVENTS], partition=number // _RUN % partitions)
+                sender.produce(topic, values[number % EVENTS], partition=number // spread % partitions)
                 break
             except BufferError:
                 sender.poll(0.05)

@@ -23,7 +23,9 @@ def batches(consumer: Consumer, size: int, records: int) -> Iterator[list[bytes]
         values: list[bytes] = []
         wanted = min(size, records)
         while len(values) < wanted:
-            values += [value for each in consumer.consume(min(_CHUNK, wanted - len(values)), 1.0) if (value := each.value())]
+            values += [
+                value for each in consumer.consume(min(_CHUNK, wanted - len(values)), 1.0) if (value := each.value())
+            ]
         records -= wanted
         yield values
 

@@ -31,9 +31,7 @@ from services.supervisor import Supervisor
 
 BACKLOG = "bench.backlog"
 BACKLOG_EVENTS = 2 * EVENTS
-SOURCE = AddPushSource(
-    source_name="default", read=ReadStepNdJson(ddl_schema=COLUMNS), merge=MergeStrategyAppend()
-)
+SOURCE = AddPushSource(source_name="default", read=ReadStepNdJson(ddl_schema=COLUMNS), merge=MergeStrategyAppend())
 
 
 class Ground:
@@ -89,6 +87,11 @@ class System:
     def add_dataset(self, name: str, topic: str, settings: SourceSettings) -> DatasetId:
         """A dataset whose source reads a topic; the running job notices it."""
         return add_dataset(self.settings, name, topic, settings)
+
+    def remove_dataset(self, dataset_id: DatasetId) -> None:
+        """Delete a dataset, so that its query does not disturb what is measured next."""
+        with opened(self.settings) as repository:
+            repository.delete(dataset_id)
 
 
 def add_dataset(settings: Settings, name: str, topic: str, source_settings: SourceSettings) -> DatasetId:

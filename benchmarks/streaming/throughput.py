@@ -72,6 +72,8 @@ def _peer(ground: Ground, topic: str, peer: SparkPeer) -> Batches:
 def _limit(ground: Ground, topic: str) -> Batches:
     folder = Path(ground.folder, "limit")
     folder.mkdir()
-    command = module_command("limit", ground.servers, topic, str(PARTITIONS), str(BATCH_ROWS), str(BACKLOG_EVENTS), folder)
+    command = module_command(
+        "limit", ground.servers, topic, str(PARTITIONS), str(BATCH_ROWS), str(BACKLOG_EVENTS), folder
+    )
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [(end, records) for end, records in json.loads(done.stdout)["batches"]]

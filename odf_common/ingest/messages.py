@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from odf_common.timestamp import Timestamp
@@ -68,13 +71,30 @@ class Problem:
 
 def unreadable(messages: pa.Table, message: int, problem: Problem, *, index: int | None, data: bytes) -> Unreadable:
     """The dead letter of a record of the message in that row."""
-    microseconds = min(max(messages["timestamp"][message].value, 0), _LAST_TIME)
-    return Unreadable(
-        partition=messages["partition"][message].as_py(),
-        offset=messages["offset"][message].as_py(),
-        index=index,
-        timestamp=Timestamp(microseconds * 1000),
-        code=problem.code,
-        reason=problem.reason,
-        data=data,
-    )
+    return all_unreadable(messages, [message], [problem], [index], [data])[0]
+
+
+def all_unreadable(
+    messages: pa.Table,
+    rows: Sequence[int] | npt.NDArray[np.int64],
+    problems: Iterable[Problem],
+    indices: Iterable[int | None],
+    data: Iterable[bytes],
+) -> list[Unreadable]:
+    """The dead letters of many records at once: the row of its message, the problem, index and bytes of each."""
+    places = pa.array(rows, pa.int64())
+    partitions, offsets = (messages[name].take(places).to_pylist() for name in ("partition", "offset"))
+    times = messages["timestamp"].cast(pa.int64()).take(places).to_pylist()
+    found = zip(partitions, offsets, times, problems, indices, data, strict=True)
+    return [
+        Unreadable(
+            partition=partition,
+            offset=offset,
+            index=index,
+            timestamp=Timestamp(min(max(microseconds, 0), _LAST_TIME) * 1000),
+            code=problem.code,
+            reason=problem.reason,
+            data=text,
+        )
+        for partition, offset, microseconds, problem, index, text in found
+    ]

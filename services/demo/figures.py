@@ -29,6 +29,11 @@ class Figures:
         """Whether every event is accounted for, and the chains are as they promise."""
         return self.verified and self.published == self.committed + self.duplicates + self.dead_letters
 
+    @property
+    def on_their_way(self) -> int:
+        """Events in the topics that no block was told of when the replay was stopped."""
+        return max(self.published - self.committed - self.duplicates - self.dead_letters, 0)
+
     def to_data(self) -> dict[str, Any]:
         """The object for scripts."""
         p50, p99 = self.latency_ms or (None, None)
@@ -53,6 +58,8 @@ class Figures:
             f"{self.committed:,} rows + {self.duplicates:,} duplicates + {self.dead_letters:,} dead letters "
             f"in {self.blocks:,} blocks, told in {self.notifications:,} notifications",
         ]
+        if self.on_their_way:
+            lines.append(f"{self.on_their_way:,} events are on their way into blocks: the next run finds them there")
         if self.latency_ms is not None:
             p50, p99 = self.latency_ms
             lines.append(f"publish → notification: p50 {p50:,.0f} ms, p99 {p99:,.0f} ms (of all events, the first too)")

@@ -76,13 +76,15 @@ class Replay:
         """Replay until `stopping`, or until all is in blocks; returns the seconds from first event to last block."""
         began = ended = time.monotonic()
         for events in (self._first_events(), self._other_events()):
+            if stopping.is_set():
+                break
             publisher = self._publisher(events)
             publisher.start()
             try:
                 ended = self._listen_to_the_last(publisher, feed, screen, stopping)
             finally:
                 publisher.stop()
-        if not self._ends:
+        if not self._ends and not stopping.is_set():
             self._listen_on(feed, screen, stopping)
         return ended - began
 

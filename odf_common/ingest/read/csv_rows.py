@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odf_common.ingest.messages import Code, Problem, Unreadable
 from odf_common.ingest.read.json_lines import no_utf8
 from odf_common.ingest.read.lines import (
+    BOM,
     Indices,
     Lines,
-    blank_messages,
-    combined,
     contains_byte,
     lines_of,
-    with_content,
-    without_bom,
 )
 
 QUOTES = Problem(Code.INVALID_CSV, "a quoted value is not closed, or something follows its closing quote")
@@ -43,6 +41,17 @@ class CsvFormat:
         value = rb"(?:%b|%b)" % (quoted, unquoted)
         return re.compile(rb"(%b(?:%b%b)*+)(?:\r\n|\n|\r|\Z)" % (value, separator, value), re.DOTALL)
 
+    def line_pattern(self) -> str:
+        """The same for a whole line, in the words of Arrow's RE2."""
+        separator, quote = (re.escape(mark) for mark in (self.separator, self.quote))
+        escape = re.escape(self.escape or "")
+        escaped = f"{escape}.|" if escape else ""
+        inner = f"{escaped}{quote}{quote}|[^{quote}{escape}]"
+        first = f"{escaped}[^{quote}{separator}{escape}\\r\\n]"
+        later = f"{escaped}[^{separator}{escape}\\r\\n]"
+        value = f"(?:{quote}(?:{inner})*{quote}|(?:(?:{first})(?:{later})*)?)"
+        return f"(?s)^{value}(?:{separator}{value})*$"
+
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
@@ -56,40 +65,48 @@ class CsvRows:
 
 def csv_rows(messages: pa.Table, csv_format: CsvFormat) -> tuple[CsvRows, list[Unreadable]]:
     """The rows of all messages, blank lines left out."""
-    marks = [csv_format.quote, csv_format.escape or csv_format.quote]
-    values = combined(messages["value"])
-    if any(contains_byte(values, ord(mark)) for mark in marks):
-        return _with_quotes(messages, csv_format)
     lines, bad = lines_of(messages, blanks="\r\n")
-    if contains_byte(lines.texts, ord("\r")):  # ends a row as well
-        return _with_quotes(messages, csv_format)
+    marks = [csv_format.quote, csv_format.escape or csv_format.quote, "\r"]
+    if any(contains_byte(lines.texts, ord(mark)) for mark in marks):
+        whole = pc.match_substring_regex(lines.texts, csv_format.line_pattern())
+        if not pc.all(whole).as_py():
+            return _with_quotes(messages, csv_format, lines.message[~whole.to_numpy(zero_copy_only=False)])
     return CsvRows(lines, _index(lines.message), no_utf8(lines.texts)), bad
 
 
-def _with_quotes(messages: pa.Table, csv_format: CsvFormat) -> tuple[CsvRows, list[Unreadable]]:
-    whole, bad = with_content(messages)
-    pattern = csv_format.row_pattern()
-    texts: list[bytes] = []
-    parents: list[int] = []
-    broken: list[int] = []
-    for place, value in enumerate(without_bom(whole.values).to_pylist()):
-        position = 0
-        while position < len(value):
-            match = pattern.match(value, position)
-            if match is None:  # goes on behind the line, so that the rows below are read
-                end = value.find(b"\n", position)
-                text, position = (value[position:], len(value)) if end < 0 else (value[position:end], end + 1)
-                broken.append(len(texts))
-            else:
-                text, position = match[1], match.end()
-            if text:
-                texts.append(text)
-                parents.append(place)
-    places = np.array(parents, np.int64)
-    bad += blank_messages(messages, whole, places)
-    lines = Lines(pa.array(texts, pa.binary()), whole.rows[places], messages)
-    problems = dict.fromkeys(broken, QUOTES) | no_utf8(lines.texts)
+def _with_quotes(messages: pa.Table, csv_format: CsvFormat, rows: Indices) -> tuple[CsvRows, list[Unreadable]]:
+    """With a closer look at those messages that have rows of several lines, or bad ones."""
+    odd = np.zeros(messages.num_rows, np.bool_)
+    odd[rows] = True
+    plain, bad = lines_of(messages.filter(pa.array(~odd)), blanks="\r\n")
+    texts, parents, broken = [], [], []
+    for row in np.flatnonzero(odd).tolist():
+        found = _rows_of(messages["value"][row].as_py().removeprefix(BOM), csv_format.row_pattern())
+        broken += [len(texts) + number for number, (_, is_whole) in enumerate(found) if not is_whole]
+        texts += [text for text, _ in found]
+        parents += [row] * len(found)
+    message = np.concatenate([np.flatnonzero(~odd)[plain.message], np.array(parents, np.int64)])
+    order = np.argsort(message, kind="stable")
+    joined = pa.concat_arrays([plain.texts, pa.array(texts, pa.binary())]).take(pa.array(order))
+    lines = Lines(joined, message[order], messages)
+    places = np.flatnonzero(np.isin(order, np.array(broken, np.int64) + len(plain.texts)))
+    problems = dict.fromkeys(places.tolist(), QUOTES) | no_utf8(lines.texts)
     return CsvRows(lines, _index(lines.message), problems), bad
+
+
+def _rows_of(value: bytes, pattern: re.Pattern[bytes]) -> list[tuple[bytes, bool]]:
+    """The rows that are not empty, and whether they are well-formed."""
+    rows, position = [], 0
+    while position < len(value):
+        match = pattern.match(value, position)
+        if match is None:  # goes on behind the line, so that the rows below are read
+            end = value.find(b"\n", position)
+            text, position = (value[position:], len(value)) if end < 0 else (value[position:end], end + 1)
+        else:
+            text, position = match[1], match.end()
+        if text:
+            rows.append((text, match is not None))
+    return rows
 
 
 def _index(parents: Indices) -> Indices:

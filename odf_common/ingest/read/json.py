@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the decoder's own, in C
 
-import numpy as np
 import pyarrow as pa
 
-from odf_common.ingest.messages import Code, Problem, Unreadable, unreadable
+from odf_common.ingest.messages import Code, Problem, unreadable
+from odf_common.ingest.read.json_arrays import Elements
 from odf_common.ingest.read.json_lines import MAX_DEPTH, depth, json_problem
 from odf_common.ingest.read.json_objects import read_objects
-from odf_common.ingest.read.lines import Lines, with_content, without_bom
+from odf_common.ingest.read.lines import with_content, without_bom
 from odf_common.ingest.read.records import Records
 from odf_common.ingest.read.row_schema import RowSchema
 
@@ -35,32 +35,21 @@ class JsonReader:
     def read(self, messages: pa.Table) -> Records:
         """See `Reader`."""
         whole, bad = with_content(messages)
-        texts: list[bytes] = []
-        parents: list[int] = []
+        found = Elements(self._path)
         for row, value in zip(whole.rows.tolist(), without_bom(whole.values).to_pylist(), strict=True):
+            if found.take_plain(row, value):
+                continue
             try:
-                elements = array_elements(value, self._path)
+                found.take(row, array_elements(value, self._path))
             except _BadMessageError as error:
                 data = messages["value"][row].as_py()
                 bad.append(unreadable(messages, row, error.problem, index=None, data=data))
-                continue
-            texts += elements
-            parents += [row] * len(elements)
-        return self._records(messages, texts, np.array(parents, np.int64), bad)
-
-    def _records(
-        self,
-        messages: pa.Table,
-        texts: list[bytes],
-        parents: np.ndarray[tuple[int], np.dtype[np.int64]],
-        bad: list[Unreadable],
-    ) -> Records:
-        elements = Lines(pa.array(texts, pa.binary()), parents, messages)
-        found = read_objects(elements.texts, self._schema)
-        bad += [elements.unreadable(index, problem, always_index=True) for index, problem in found.problems.items()]
+        elements = found.lines(messages)
+        objects = read_objects(elements.texts, self._schema)
+        bad += elements.unreadable(objects.problems, always_index=True)
         bad.sort(key=lambda letter: (letter.partition, letter.offset, letter.index or 0))
-        times = messages["timestamp"].take(pa.array(parents[found.lines]))
-        return Records(rows=found.rows, timestamps=times, unreadable=bad)
+        times = messages["timestamp"].take(pa.array(elements.message[objects.lines]))
+        return Records(rows=objects.rows, timestamps=times, unreadable=bad)
 
 
 class _BadMessageError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -40,20 +39,13 @@ def json_problem(line: bytes) -> Problem | None:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Problem(Code.INVALID_JSON, f"not JSON: {error.msg} (at character {error.pos + 1})")
+        return not_json(error)
     return None if isinstance(value, dict) else no_object(value)
 
 
-def has_repeated_key(line: bytes) -> bool:
-    """Whether an object in a line of JSON gives a key twice."""
-    repeated = False
-
-    def take(pairs: list[tuple[str, object]]) -> None:
-        nonlocal repeated
-        repeated |= len(pairs) != len({key for key, _ in pairs})
-
-    json.loads(line, object_pairs_hook=take)
-    return repeated
+def not_json(error: orjson.JSONDecodeError) -> Problem:
+    """The problem of what is no JSON at all."""
+    return Problem(Code.INVALID_JSON, f"not JSON: {error.msg} (at character {error.pos + 1})")
 
 
 def no_object(value: object) -> Problem:
@@ -63,7 +55,10 @@ def no_object(value: object) -> Problem:
 
 
 def depth(line: bytes) -> int:
-    """How deep objects and arrays lie within each other."""
+    """How deep objects and arrays lie within each other; where there are few of them, how many they are at most."""
+    opened = line.count(b"{") + line.count(b"[")
+    if opened <= MAX_DEPTH:
+        return opened
     marks = np.frombuffer(_STRINGS.sub(b"", line), np.uint8)
     steps = np.isin(marks, _OPENING).astype(np.int64) - np.isin(marks, _CLOSING)
     return int(np.cumsum(steps).max(initial=0))
@@ -93,11 +88,10 @@ def _no_objects(lines: pa.Array) -> dict[int, Problem]:
     if pc.all(fine).as_py():
         return {}
     problems = {}
-    for index in np.flatnonzero(~fine.to_numpy(zero_copy_only=False)):
-        line = lines[int(index)].as_py()
-        whole = depth(line) <= MAX_DEPTH
-        found = json_problem(line) if whole else None
-        problems[int(index)] = found or Problem(Code.INVALID_JSON, "a JSON object begins with { and ends with }")
+    places = np.flatnonzero(~fine.to_numpy(zero_copy_only=False))
+    for index, line in zip(places.tolist(), lines.take(pa.array(places)).to_pylist(), strict=True):
+        found = json_problem(line) if depth(line) <= MAX_DEPTH else None
+        problems[index] = found or Problem(Code.INVALID_JSON, "a JSON object begins with { and ends with }")
     return problems
 
 

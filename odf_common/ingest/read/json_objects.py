@@ -7,10 +7,12 @@ stands. Lines are parsed joined by newlines. As every line begins with `{` and e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -18,18 +20,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from odf_common.ingest.messages import Code, Problem
+from odf_common.ingest.messages import Problem
 from odf_common.ingest.read.inference import MAX_SAMPLES, Columns
-from odf_common.ingest.read.json_lines import has_repeated_key, json_problem, text_problems
+from odf_common.ingest.read.json_lines import text_problems
+from odf_common.ingest.read.json_sieve import FAILURES, Sieve
+from odf_common.ingest.read.lines import Indices, contains_byte, segments
 from odf_common.ingest.read.mismatch import mismatch
 from odf_common.ingest.read.row_schema import RowSchema
 
-_BLOCK_SIZE = 4 << 20  # bytes; of these the parser makes one chunk, each on a thread
-_SERIAL_SIZE = 1 << 20  # bytes; handing over to threads costs more than parsing
+_SMALLEST = 256  # lines; fewer are looked at one by one where they cannot be parsed together
+_PARTS = 8  # into which lines are cut that are not good together: one bad line costs an eighth more each time
+_BACKSLASH = ord("\\")
 
-_TWICE = re.compile(r"Column\(/(.*)\) was specified twice in row 0")
-
-_Failure = (pa.ArrowException, ValueError, OverflowError)
+Result = TypeVar("Result")
+Parse = Callable[[pa.Array], pa.Table]
+"""One row for each line, or one of FAILURES, which says nothing of which line it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,155 +42,155 @@ class Objects:
     """The rows of the good lines, which lines those are, and what is wrong with the others."""
 
     rows: pa.Table
-    lines: np.ndarray[Any, np.dtype[np.int64]]
+    lines: Indices
     problems: dict[int, Problem] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Lines one after another, and their rows; None where not all of them are good."""
+
+    lines: Indices
+    rows: pa.Table | None
 
 
 def read_objects(lines: pa.Array, schema: RowSchema) -> Objects:
     """Rows of lines without blanks around them."""
-    problems = text_problems(lines)
-    indices = np.arange(len(lines))
-    if problems:
-        indices = np.delete(indices, list(problems))
-        lines = lines.take(pa.array(indices))
-    if not schema.is_declared:
-        parsed = _parsed_whole(lines, schema)
-        if parsed is not None:
-            return Objects(parsed, indices, problems)
-        schema, refused = _with_new_columns(lines, schema)
-        if refused:
-            problems |= {int(indices[line]): problem for line, problem in refused.items()}
-            kept = np.delete(np.arange(len(lines)), list(refused))
-            indices, lines = indices[kept], lines.take(pa.array(kept))
+    if schema.is_declared:
+        return _sifted(lines, schema, *_runs(lines, partial(_parsed, schema=schema)))
+    known = _with_samples(lines, schema)
+    runs, problems = _runs(lines, partial(_parsed_known, schema=known))
+    doubtful = np.concatenate([np.empty(0, np.int64), *(run.lines for run in runs if run.rows is None)])
+    widened, refused = _with_new_columns(lines, doubtful, schema) if len(doubtful) else (known, {})
+    if widened.input != known.input:
+        runs, problems = _runs(lines, partial(_parsed, schema=widened), refused)
+    elif refused:
+        runs = [run if run.rows is not None else _Run(_without(run.lines, refused), None) for run in runs]
+    return _sifted(lines, widened, runs, problems | refused)
+
+
+def _runs(
+    lines: pa.Array, parse: Parse, refused: Sequence[int] | dict[int, Problem] = ()
+) -> tuple[list[_Run], dict[int, Problem]]:
+    """All lines that may be parsed, in runs as long as they can be, and what is wrong with the texts of the others."""
+
+    def read(start: int, end: int) -> tuple[list[_Run], dict[int, Problem]]:
+        problems = {start + line: problem for line, problem in text_problems(lines[start:end]).items()}
+        places = np.arange(start, end)
+        return list(_good_runs(lines, _without(places, {*problems, *refused}), parse)), problems
+
+    parts = _in_parallel(read, segments(lines))
+    runs = [run for part, _ in parts for run in part]
+    return runs, {line: problem for _, problems in parts for line, problem in problems.items()}
+
+
+def _good_runs(lines: pa.Array, places: Indices, parse: Parse) -> Iterator[_Run]:
+    """Lines that are good together, or too few for another try."""
+    if not len(places):
+        return
     try:
-        return Objects(_parsed(lines, schema), indices, problems)
-    except _Failure:
-        return _sifted(lines, schema, indices, problems)
+        yield _Run(places, parse(_taken(lines, places)))
+        return
+    except FAILURES:
+        if len(places) <= _SMALLEST:
+            yield _Run(places, None)
+            return
+    for part in np.array_split(places, _PARTS):
+        yield from _good_runs(lines, part, parse)
 
 
-def _sifted(lines: pa.Array, schema: RowSchema, indices: Any, problems: dict[int, Problem]) -> Objects:
-    """The long way: foretell which lines are bad, with better words, so that few have to be parsed alone."""
-    sieve = _Sieve(lines, schema)
-    sieve.sift()
-    order = np.argsort(np.array(sieve.lines, np.int64), kind="stable")
-    rows = pa.concat_tables([schema.table.empty_table(), *sieve.pieces]).take(pa.array(order))
-    found = {int(indices[line]): problem for line, problem in sieve.problems.items()}
-    return Objects(rows, indices[np.sort(np.array(sieve.lines, np.int64))], problems | found)
+def _sifted(lines: pa.Array, schema: RowSchema, runs: Sequence[_Run], problems: dict[int, Problem]) -> Objects:
+    """All rows; of the runs that are not good together, the good lines are."""
+    tables, places = [schema.table.empty_table()], [np.empty(0, np.int64)]
+    sieve = Sieve(schema, partial(_parsed, schema=schema))
+    for run in runs:
+        if run.rows is not None:
+            tables.append(run.rows)
+            places.append(run.lines)
+            continue
+        rows, good, bad = sieve.sift(_taken(lines, run.lines))
+        problems.update({int(run.lines[line]): problem for line, problem in bad.items()})
+        tables.append(rows)
+        places.append(run.lines[good])
+    rows = tables[1] if len(tables) == 2 else pa.concat_tables(tables).combine_chunks()
+    return Objects(rows, np.concatenate(places), problems)
 
 
-class _Sieve:
-    """Sorts lines into those that the parser takes and those that it does not."""
-
-    def __init__(self, lines: pa.Array, schema: RowSchema) -> None:
-        self._texts = lines
-        self._schema = schema
-        self.pieces: list[pa.Table] = []
-        self.lines: list[int] = []
-        self.problems: dict[int, Problem] = {}
-
-    def sift(self) -> None:
-        """Parse the lines that look good together, and where that fails look closer."""
-        good = []
-        for line, text in enumerate(self._texts.to_pylist()):
-            problem = self._foretold(text)
-            if problem is None:
-                good.append(line)
-            else:
-                self.problems[line] = problem
-        if not self._took(good):
-            repeating = {line for line in good if has_repeated_key(self._texts[line].as_py())}
-            self._take([line for line in good if line not in repeating])
-            for line in sorted(repeating):
-                self._take([line])
-
-    def _foretold(self, text: bytes) -> Problem | None:
-        """A problem that the parser would find as well; it finds others, too."""
-        problem = json_problem(text)
-        if problem is None:
-            reason = mismatch(orjson.loads(text), self._schema)
-            problem = None if reason is None else Problem(Code.WRONG_TYPE, reason)
-        return problem
-
-    def _take(self, lines: Sequence[int]) -> None:
-        """Take those of the lines that the parser takes; halves of them, where there is one that it does not."""
-        if len(lines) > 1 and not self._took(lines):
-            middle = len(lines) // 2
-            self._take(lines[:middle])
-            self._take(lines[middle:])
-        elif len(lines) == 1:
-            try:
-                self._parse(lines)
-            except _Failure as error:
-                self.problems[lines[0]] = _problem_of(error)
-
-    def _took(self, lines: Sequence[int]) -> bool:
-        try:
-            self._parse(lines)
-        except _Failure:
-            return False
-        return True
-
-    def _parse(self, lines: Sequence[int]) -> None:
-        if lines:
-            self.pieces.append(_parsed(self._texts.take(pa.array(lines)), self._schema))
-            self.lines.extend(lines)
+def _taken(lines: pa.Array, places: Indices) -> pa.Array:
+    if places.size and places[-1] - places[0] == len(places) - 1:
+        return lines[int(places[0]) : int(places[-1]) + 1]
+    return lines.take(pa.array(places, pa.int64()))
 
 
-def _with_new_columns(lines: pa.Array, schema: RowSchema) -> tuple[RowSchema, dict[int, Problem]]:
-    """The schema with the columns that lines bring, and the lines whose columns nobody can take."""
+def _without(places: Indices, left_out: Sequence[int] | set[int] | dict[int, Problem]) -> Indices:
+    return np.setdiff1d(places, np.fromiter(left_out, np.int64, len(left_out))) if left_out else places
+
+
+def _in_parallel(read: Callable[[int, int], Result], parts: Sequence[tuple[int, int]]) -> list[Result]:
+    if len(parts) == 1:
+        return [read(*parts[0])]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(read, *zip(*parts, strict=True)))
+
+
+def _with_samples(lines: pa.Array, schema: RowSchema) -> RowSchema:
+    """The schema; with the columns of the first lines if they bring any."""
+    try:
+        _parsed_known(lines[:_SMALLEST], schema)
+    except FAILURES:
+        return _with_new_columns(lines, np.arange(min(len(lines), MAX_SAMPLES)), schema)[0]
+    return schema
+
+
+def _with_new_columns(lines: pa.Array, doubtful: Indices, schema: RowSchema) -> tuple[RowSchema, dict[int, Problem]]:
+    """The schema with the columns that the first and these lines bring, and those whose columns nobody can take."""
     columns = Columns(schema.input)
-    refused = _add_columns(columns, lines[:MAX_SAMPLES], schema)
-    if not refused and len(lines) > MAX_SAMPLES and _parsed_whole(lines, schema.widened(columns.schema)) is not None:
-        return schema.widened(columns.schema), {}
-    columns = Columns(schema.input)
-    refused = _add_columns(columns, lines, schema)
-    return schema.widened(columns.schema), refused
-
-
-def _add_columns(columns: Columns, lines: pa.Array, schema: RowSchema) -> dict[int, Problem]:
     refused = {}
-    for index, text in enumerate(lines.to_pylist()):
+    for line in np.union1d(np.arange(min(len(lines), MAX_SAMPLES)), doubtful).tolist():
         try:
-            record = orjson.loads(text)
+            record = orjson.loads(lines[line].as_py())
         except orjson.JSONDecodeError:
             continue
         # A record that is bad anyway brings no columns.
         if isinstance(record, dict) and mismatch(record, schema) is None:
             problem = columns.add(record)
             if problem is not None:
-                refused[index] = problem
-    return refused
+                refused[line] = problem
+    return schema.widened(columns.schema), refused
 
 
-def _parsed_whole(lines: pa.Array, schema: RowSchema) -> pa.Table | None:
+def _parsed_known(lines: pa.Array, schema: RowSchema) -> pa.Table:
     """The rows, if Arrow, asked to infer what it is not told, finds nothing but nulls beyond the known columns."""
     if len(lines) and not len(schema.input):
-        return None
-    for wire in schema.wire:
+        raise ValueError("no columns are known")
+    *others, last = schema.wire
+    for wire in others:
         try:
-            found = _parse(lines, wire, "infer")
-            return schema.rows(found) if _is_covered(found.schema, wire) else None
-        except _Failure:
+            return _covered(lines, wire, schema)
+        except FAILURES:
             continue
-    return None
+    return _covered(lines, last, schema)
 
 
-def _is_covered(found: pa.Schema, wire: pa.Schema) -> bool:
-    return all(
+def _covered(lines: pa.Array, wire: pa.Schema, schema: RowSchema) -> pa.Table:
+    found = _parse(lines, wire, "infer")
+    if not all(
         pa.types.is_null(column.type)
         if wire.get_field_index(column.name) < 0
         else column.equals(wire.field(column.name))
-        for column in found
-    )
+        for column in found.schema
+    ):
+        raise ValueError("there are new columns")
+    return schema.rows(found)
 
 
 def _parsed(lines: pa.Array, schema: RowSchema) -> pa.Table:
-    """One row for each line, or an error that says nothing of which line it is about."""
+    """One row for each line."""
     *others, last = schema.wire
     for wire in others:
         try:
             return schema.rows(_parse(lines, wire, "ignore"))
-        except _Failure:
+        except FAILURES:
             continue
     return schema.rows(_parse(lines, last, "ignore"))
 
@@ -194,31 +199,18 @@ def _parse(lines: pa.Array, wire: pa.Schema, unexpected: str) -> pa.Table:
     if not len(lines):
         return wire.empty_table()
     joined = _joined(lines)
-    longest = pc.max(pc.binary_length(lines)).as_py()
     table = pa.json.read_json(
         pa.BufferReader(joined),
-        read_options=pa.json.ReadOptions(
-            use_threads=joined.size > _SERIAL_SIZE,
-            # The parser sets a whole block aside, however little there is to read.
-            block_size=min(joined.size + 1, max(_BLOCK_SIZE, longest + 2)),
-        ),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=joined.size + 1),
         parse_options=pa.json.ParseOptions(explicit_schema=wire, unexpected_field_behavior=unexpected),
     )
     if table.num_rows != len(lines):
         raise ValueError("a line holds one JSON object, and nothing else")
-    table.validate(full=True)
+    if contains_byte(lines, _BACKSLASH):  # without escapes, texts are parts of what is UTF-8
+        table.validate(full=True)
     return table
 
 
 def _joined(lines: pa.Array) -> pa.Buffer:
     lists = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
     return pc.binary_join(lists, b"\n")[0].as_buffer()
-
-
-def _problem_of(error: BaseException) -> Problem:
-    """What the parser says about a line that it got alone."""
-    text = str(error).split("\n", 1)[0].removeprefix("JSON parse error: ")
-    twice = _TWICE.fullmatch(text)
-    if twice is not None:
-        return Problem(Code.DUPLICATE_KEY, f"column {twice[1].replace('/', '.')!r} is given twice")
-    return Problem(Code.WRONG_TYPE, text.removesuffix(" in row 0"))

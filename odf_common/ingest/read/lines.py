@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_common.ingest.messages import MAX_MESSAGE_SIZE, Code, Problem, Unreadable, unreadable
+from odf_common.ingest.messages import MAX_MESSAGE_SIZE, Code, Problem, Unreadable, all_unreadable, unreadable
 
 Indices = npt.NDArray[np.int64]
 
@@ -20,7 +21,8 @@ BLANKS = " \t\r\n"
 """What JSON calls whitespace."""
 _LAST_BLANK = ord(" ")
 _PART = 1 << 18  # bytes
-_BOM = b"\xef\xbb\xbf"
+_SEGMENT = 1 << 20  # bytes
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,17 @@ class Lines:
     message: Indices
     messages: pa.Table
 
-    def unreadable(self, line: int, problem: Problem, *, always_index: bool = False) -> Unreadable:
-        """The dead letter of a line, which is the message itself if that has no other."""
-        message = int(self.message[line])
-        first, end = np.searchsorted(self.message, [message, message + 1])
-        if end - first == 1 and not always_index:
-            data = self.messages["value"][message].as_py()
-            return unreadable(self.messages, message, problem, index=None, data=data)
-        data = self.texts[line].as_py()
-        return unreadable(self.messages, message, problem, index=int(line - first), data=data)
+    def unreadable(self, problems: Mapping[int, Problem], *, always_index: bool = False) -> list[Unreadable]:
+        """The dead letters of lines; such a line is the message itself if that has no other."""
+        places = np.fromiter(problems, np.int64, len(problems))
+        rows = self.message[places]
+        first, end = np.searchsorted(self.message, rows), np.searchsorted(self.message, rows, "right")
+        alone = (end - first == 1) & (not always_index)
+        data = pc.if_else(
+            pa.array(alone), combined(self.messages["value"].take(pa.array(rows))), self.texts.take(pa.array(places))
+        )
+        indices = pa.array(places - first, mask=alone)
+        return all_unreadable(self.messages, rows, problems.values(), indices.to_pylist(), data.to_pylist())
 
 
 def with_content(messages: pa.Table) -> tuple[Whole, list[Unreadable]]:
@@ -85,11 +89,11 @@ def combined(column: pa.ChunkedArray) -> pa.Array:
 
 def without_bom(values: pa.Array) -> pa.Array:
     """The same without the byte order mark that some editors put first."""
-    marked = pc.starts_with(values, _BOM)
+    marked = pc.starts_with(values, BOM)
     if not pc.any(marked).as_py():
         return values
     # Arrow's binary_slice fails where values are shorter than the start of the slice (26.0).
-    return pa.array([value.removeprefix(_BOM) for value in values.to_pylist()], pa.binary())
+    return pa.array([value.removeprefix(BOM) for value in values.to_pylist()], pa.binary())
 
 
 def trimmed(texts: pa.Array, blanks: str = BLANKS) -> pa.Array:
@@ -107,6 +111,17 @@ def bytes_of(texts: pa.Array) -> npt.NDArray[np.uint8]:
         return np.empty(0, np.uint8)
     bounds = np.frombuffer(offsets, np.int32)[[texts.offset, texts.offset + len(texts)]]
     return np.frombuffer(data, np.uint8)[bounds[0] : bounds[1]]
+
+
+def segments(texts: pa.Array) -> list[tuple[int, int]]:
+    """The first value and the one behind the last of parts that are worth a thread; at least one part."""
+    bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    size = int(bounds[-1]) - int(bounds[0]) if len(texts) else 0
+    if size <= 2 * _SEGMENT:
+        return [(0, len(texts))]
+    starts = np.searchsorted(bounds, bounds[0] + np.arange(0, size, _SEGMENT, dtype=np.int64))
+    edges = np.unique([*np.minimum(starts, len(texts)).tolist(), len(texts)]).tolist()
+    return list(itertools.pairwise(edges))
 
 
 def contains_byte(texts: pa.Array, byte: int) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -22,12 +24,19 @@ _SHOWN = 60  # characters
 _MAX_FLOAT = 3.4028235677973366e38  # from here on, a FLOAT is infinite
 _FIRST_SECOND = -62_135_596_800
 
-_DAY = r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+_DAY = r"(?!000[01]|9999)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
 _USUAL = (
-    re.compile(_DAY + r"[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?[Zz]?", re.ASCII),
+    re.compile(
+        _DAY + r"[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:0\d|1[0-3]):[0-5]\d)?", re.ASCII
+    ),
     re.compile(_DAY, re.ASCII),
 )
 """Timestamps and dates that need no closer look."""
+_POSSIBLE = (
+    re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)?", re.ASCII),
+    re.compile(r"(\d{4}-\d\d-\d\d)", re.ASCII),
+)
+"""What alone can be one, if its day exists."""
 
 
 def mismatch(record: Mapping[str, Any], schema: RowSchema) -> str | None:
@@ -91,7 +100,10 @@ def _fits(value: Any, data_type: pa.DataType) -> bool:
     if types.is_floating(data_type):
         return isinstance(value, int | float) and abs(value) <= (_MAX_FLOAT if data_type.bit_width == 32 else math.inf)
     if types.is_decimal(data_type):
-        return isinstance(value, int | float) or (isinstance(value, str) and _is_decimal(value))
+        if isinstance(value, int | float):
+            # Equal: doubles are rounded, up to here.
+            return abs(value) <= 10 ** (data_type.precision - data_type.scale)
+        return isinstance(value, str) and _is_decimal(value)
     if not isinstance(value, str):
         return False
     return types.is_string(data_type) or _is_spelling(value, data_type)
@@ -105,9 +117,13 @@ def _is_decimal(text: str) -> bool:
 
 
 def _is_spelling(text: str, data_type: pa.DataType) -> bool:
-    pattern = _USUAL[0] if types.is_timestamp(data_type) else _USUAL[1] if types.is_date(data_type) else None
-    if pattern is not None and pattern.fullmatch(text):
-        return True
+    if types.is_timestamp(data_type) or types.is_date(data_type):
+        kind = int(types.is_date(data_type))
+        if _USUAL[kind].fullmatch(text):
+            return True
+        possible = _POSSIBLE[kind].fullmatch(text)
+        if possible is None or not _is_day(possible[1]):
+            return False
     try:
         json_types.converted(pa.array([text], pa.string()), data_type)
     except (pa.ArrowException, ValueError, OverflowError):
@@ -115,6 +131,15 @@ def _is_spelling(text: str, data_type: pa.DataType) -> bool:
     return True
 
 
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+@functools.cache
 def shown_type(data_type: pa.DataType) -> str:
     """A type in the words of DDL, where that has any."""
     try:

@@ -22,7 +22,7 @@ class NdJsonReader:
         """See `Reader`."""
         lines, unreadable = lines_of(messages)
         found = read_objects(lines.texts, self._schema)
-        unreadable += [lines.unreadable(line, problem) for line, problem in found.problems.items()]
+        unreadable += lines.unreadable(found.problems)
         unreadable.sort(key=lambda letter: (letter.partition, letter.offset, letter.index or 0))
         return Records(
             rows=found.rows,
