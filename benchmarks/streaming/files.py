@@ -28,7 +28,7 @@ content:
       sourceName: default
       read:
         kind: NdJson
-        schema: [{schema}]
+        ddlSchema: [{schema}]
       merge:
         kind: Append
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -103,8 +104,6 @@ def _delta(ground: Ground, rate: int) -> tuple[npt.NDArray[np.float64], float]:
 
 
 def _await(folder: Path, topic: str, wanted: int) -> list[tuple[float, Mapping[int, int]]]:
-    import time
-
     end = time.monotonic() + 60
     while time.monotonic() < end:
         visible = delta_versions(folder, topic)
@@ -116,7 +115,7 @@ def _await(folder: Path, topic: str, wanted: int) -> list[tuple[float, Mapping[i
 
 def delta_versions(folder: Path, topic: str) -> list[tuple[float, Mapping[int, int]]]:
     """When each version of the table was committed, and which positions of the topic it covers."""
-    found = []
+    found: list[tuple[float, Mapping[int, int]]] = []
     for path in sorted((folder / "out" / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in path.read_text().splitlines()]
         batch = next((action["txn"]["version"] for action in actions if "txn" in action), None)

@@ -56,7 +56,7 @@ def _kafka_jars() -> tuple[str, ...]:
 def _install_delta() -> None:
     shutil.rmtree(_DELTA_VENV, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", _DELTA_VENV], check=True)
-    pip = [_DELTA_VENV / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [_DELTA_VENV / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, *DELTA_REQUIREMENTS], check=True)
     (ivy,) = _DELTA_VENV.glob("lib/python*/site-packages/pyspark/jars/ivy-*.jar")
     settings = _HERE.parent.parent / "odf_common" / "java" / "ivysettings.xml"

@@ -57,7 +57,7 @@ def _ours(ground: Ground, topic: str) -> tuple[float, int, dict[str, float]]:
             heard = ours.notifications.wait_for_records(dataset_id, BACKLOG_EVENTS)
         time.sleep(0.2)
         staging, batches = sums(ours.gateway_url, "odf_ingest_batch_seconds")["bench"]
-        commits, moves = sums(ours.gateway_url, "odf_committer_commit_seconds").get("bench", (0.0, 0))
+        commits, moves = sums(ours.gateway_url, "odf_committer_commit_seconds").get("", (0.0, 0))
         found = [(each.time, each.block.source.records) for each in heard if each.block.source]
         steps = {"seconds_of_staging": staging / max(batches, 1), "seconds_of_commit": commits / max(moves, 1)}
         return steady_rate(found), peak.size, steps | {"batches": len(found)}

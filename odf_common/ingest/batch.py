@@ -44,7 +44,6 @@ class Batch:
     duplicates: int
     unreadable: list[Unreadable]
     max_event_time: Timestamp | None
-    new_keys: list[bytes] | None
 
 
 def make_batch(
@@ -90,7 +89,6 @@ def make_batch(
         duplicates=merged.duplicates,
         unreadable=records.unreadable,
         max_event_time=largest,
-        new_keys=merged.new_keys,
     )
 
 

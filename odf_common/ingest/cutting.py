@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from odf_common.errors import MalformedBytesError, OdfError
 from odf_common.ingest.json_elements import json_pieces
-from odf_common.ingest.pieces import MAX_RECORD_SIZE, Piece, RecordTooLargeError, Source
+from odf_common.ingest.pieces import MAX_AROUND_SIZE, MAX_RECORD_SIZE, Piece, RecordTooLargeError, Source
 from odf_common.metadata.sources import (
     ReadStep,
     ReadStepCsv,
@@ -21,7 +21,7 @@ from odf_common.metadata.sources import (
     ReadStepNdJson,
 )
 
-MAX_MESSAGE_SIZE = 256 << 10
+DEFAULT_SIZE = 256 << 10
 """Bytes; small enough that a batch can end near its limits, large enough that carrying messages costs nothing."""
 
 _BLANK = b" \t\r\n"
@@ -29,7 +29,7 @@ _INDENTED = re.compile(rb"\n[ \t\r\n]")
 """What may be a line that holds nothing. Looked for by one search: there are gigabytes of lines to count."""
 
 __all__ = [
-    "MAX_MESSAGE_SIZE",
+    "DEFAULT_SIZE",
     "MAX_RECORD_SIZE",
     "Piece",
     "RecordTooLargeError",
@@ -48,7 +48,7 @@ class UncuttableFormatError(OdfError):
         )
 
 
-def cut(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int = MAX_MESSAGE_SIZE) -> Iterator[bytes]:
+def cut(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int = DEFAULT_SIZE) -> Iterator[bytes]:
     """The messages of a payload that comes in chunks of any size; none if it holds no records.
 
     Messages have at most `max_size` bytes, except where one record alone is larger. RecordTooLargeError says which
@@ -58,7 +58,7 @@ def cut(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int = MAX_MES
     return (piece.data for piece in cut_counted(read_step, chunks, max_size=max_size))
 
 
-def cut_counted(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int = MAX_MESSAGE_SIZE) -> Iterator[Piece]:
+def cut_counted(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int = DEFAULT_SIZE) -> Iterator[Piece]:
     """As `cut`, with the number of records in each message."""
     match read_step:
         case ReadStepNdJson() | ReadStepNdGeoJson():
@@ -147,6 +147,8 @@ def _csv_pieces(read_step: ReadStepCsv, source: Source, max_size: int) -> Iterat
         if first is None:
             return
         header = first.data.lstrip(b"\r\n") + b"\n"
+        if len(header) > MAX_AROUND_SIZE:
+            raise RecordTooLargeError("CSV header", 1, limit=MAX_AROUND_SIZE)
     yield from _Lines(find_end.last, what="CSV record", header=header).cut(source, max_size)
 
 

@@ -54,7 +54,13 @@ def with_key_columns(plan: SourcePlan, rows: pa.Table) -> pa.Table:
 def sorted_by_time(
     rows: pa.Table, times: pa.ChunkedArray, vocabulary: DatasetVocabulary, *, fallback: Timestamp
 ) -> pa.Table:
-    """In the order of event time, where it is missing that of the message; what is equal keeps its order."""
+    """In the order of event time, once missing ones are filled with the times of their messages.
+
+    Filled first, sorted then: the slice is in the order of the event times that it shows, and rows without their own
+    stand where their time belongs. So whoever reads a slice from its beginning sees event time, and any watermark made
+    of it, only advance. Sorting first would put them in front ("nulls first") with the latest times of all. What is
+    equal keeps the order of the messages.
+    """
     name = vocabulary.event_time_column
     index = rows.column_names.index(name)
     column = _one(rows[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,21 +24,6 @@ class KeyIndex(Protocol):
         ...
 
 
-class MemoryKeyIndex:
-    """Keys in memory."""
-
-    def __init__(self, keys: Iterable[bytes] = ()) -> None:
-        self._keys = set(keys)
-
-    def contains(self, keys: Sequence[bytes]) -> Sequence[bool]:
-        """See `KeyIndex`."""
-        return [key in self._keys for key in keys]
-
-    def add(self, keys: Iterable[bytes]) -> None:
-        """Learn the keys of rows that were committed."""
-        self._keys.update(keys)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
     """What a merge strategy makes of rows."""
@@ -46,8 +31,6 @@ class Merged:
     kept: npt.NDArray[np.int64] | None
     """The places of the rows that are new; None for all."""
     duplicates: int = 0
-    new_keys: list[bytes] | None = None
-    """The keys that later batches must know, for a Ledger."""
 
 
 def check_merge(strategy: MergeStrategy) -> None:
@@ -69,8 +52,7 @@ def merge(strategy: MergeStrategy, rows: pa.Table, keys: KeyIndex | None) -> Mer
     known = np.zeros(len(encoded), np.bool_)
     known[encoded.is_valid().to_numpy(zero_copy_only=False)] = np.asarray(keys.contains(present), np.bool_)
     kept = np.flatnonzero(~known)
-    new_keys = encoded.take(pa.array(kept)).drop_null().unique().to_pylist()
-    return Merged(kept=kept, duplicates=len(known) - len(kept), new_keys=new_keys)
+    return Merged(kept=kept, duplicates=len(known) - len(kept))
 
 
 def ledger_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:

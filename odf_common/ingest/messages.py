@@ -23,10 +23,6 @@ MESSAGES = pa.schema(
 )
 """A table of this schema is a batch of messages, in the order of partition and offset; a null value is a tombstone."""
 
-MAX_MESSAGE_SIZE = 8 << 20
-"""Bytes; larger messages are not read."""
-
-
 _LAST_TIME = 253_402_300_799_999_999
 """Microseconds; producers may set any time, and the year 9999 is the last that has a name."""
 

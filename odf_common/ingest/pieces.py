@@ -8,7 +8,13 @@ from typing import NamedTuple
 from odf_common.errors import MalformedBytesError
 
 MAX_RECORD_SIZE = 8 << 20
-"""Bytes; half of what a message may have, so that there is room for what goes around a record."""
+"""Bytes."""
+
+MAX_AROUND_SIZE = 1 << 20
+"""Bytes of a CSV header, or of the keys around an array, which every message repeats."""
+
+MAX_MESSAGE_SIZE = MAX_RECORD_SIZE + MAX_AROUND_SIZE
+"""Bytes; larger messages are not read. Topics take more, so that what is too large can be a dead letter."""
 
 _MAX_CHUNK = 256 << 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -17,9 +23,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class RecordTooLargeError(MalformedBytesError):
     """A record has more bytes than any message may carry; `number` counts from 1."""
 
-    def __init__(self, what: str, number: int) -> None:
+    def __init__(self, what: str, number: int, *, limit: int = MAX_RECORD_SIZE) -> None:
         self.number = number
-        super().__init__(f"{what} {number} is larger than the {MAX_RECORD_SIZE} bytes that a record may have")
+        super().__init__(f"{what} {number} is larger than the {limit} bytes that it may have")
 
 
 class Piece(NamedTuple):

@@ -28,6 +28,7 @@ class Topic:
 
     name: str
     partitions: int = 1
+    max_message_size: int = MAX_MESSAGE_SIZE
     retention_ms: int = -1  # kept for ever: what a topic holds is part of what the chain says it read
 
 
@@ -35,7 +36,8 @@ SERVICE_TOPICS = (
     Topic(name=COMPLETIONS, retention_ms=7 * 24 * 3_600_000),
     Topic(name=REJECTIONS, retention_ms=7 * 24 * 3_600_000),
     Topic(name=BLOCKS),
-    Topic(name=DEAD_LETTERS),
+    # A letter holds a whole message and a note beside it: the largest of a push topic must fit.
+    Topic(name=DEAD_LETTERS, max_message_size=MAX_MESSAGE_SIZE + (1 << 20)),
 )
 
 
@@ -49,7 +51,7 @@ def create_topics(admin: AdminClient, topics: Iterable[Topic]) -> None:
             topic.name,
             num_partitions=topic.partitions,
             config={
-                "max.message.bytes": str(MAX_MESSAGE_SIZE),
+                "max.message.bytes": str(topic.max_message_size),
                 "retention.ms": str(topic.retention_ms),
                 # Positions and times are promises to publishers: the broker may not rewrite them.
                 "cleanup.policy": "delete",

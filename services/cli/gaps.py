@@ -17,9 +17,12 @@ class NoGapError(OdfError):
 
 
 def accepted_gap_events(
-    chain: ChainState, source_name: str, topic: TopicDescription, earliest: Mapping[int, int], *, reason: str
+    chain: ChainState, source_name: str, topic: TopicDescription, bounds: Mapping[int, tuple[int, int]], *, reason: str
 ) -> list[AddData]:
-    """The event that lets a source go on with what its topic holds now."""
+    """The event that lets a source go on with what its topic holds now: of each partition the positions `[first, end)`.
+
+    NoGapError if that is all that comes next.
+    """
     if chain.push_source(source_name) is None:
         raise NotFoundError(f"there is no active push source {source_name!r}")
     source_state = chain.source_state(source_name)
@@ -27,10 +30,13 @@ def accepted_gap_events(
     read = before.next if before is not None else {}
     lost_topic_id = before.topic_id if before is not None else topic.id
     same_topic = lost_topic_id == topic.id
-    if same_topic and all(position <= read.get(partition, 0) for partition, position in earliest.items()):
+    if same_topic and all(first <= read.get(each, 0) <= end for each, (first, end) in bounds.items()):
         raise NoGapError(f"topic {topic.name} still holds all that comes next; resume without --accept-gap")
-    # What was read of this very topic is not read again, though it may still be there.
-    positions = {each: max(position, read.get(each, 0) if same_topic else 0) for each, position in earliest.items()}
+    # What was read of this very topic is not read again, though it may still be there. A broker that lost its newest
+    # messages gives their positions to others, so reading goes on at its end.
+    positions = {
+        each: min(max(first, read.get(each, 0)), end) if same_topic else first for each, (first, end) in bounds.items()
+    }
     gap = AcceptedGap(reason=reason, lost_topic_id=lost_topic_id, lost_next=dict(read))
     offsets = KafkaOffsets(topic=topic.name, topic_id=topic.id, start=positions, next=positions, accepted_gap=gap)
     return [without_rows(chain, watermark=chain.watermark, source_state=offsets.to_state(source_name))]

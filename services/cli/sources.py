@@ -176,12 +176,12 @@ def _accept_gap(settings: Settings, repository: Repository, binding: PushSourceB
     servers = bootstrap_servers(settings)
     topic = describe_topic(admin_client(servers), binding.topic)
     with opened_consumer(servers) as reader:
-        earliest = {partition: first for partition, (first, _) in bounds(reader, binding.topic).items()}
+        held = bounds(reader, binding.topic)
     reason = binding.problem or "accepted by hand"
     appended = append_events(
         repository,
         binding.dataset_id,
-        lambda chain: accepted_gap_events(chain, binding.source_name, topic, earliest, reason=reason),
+        lambda chain: accepted_gap_events(chain, binding.source_name, topic, held, reason=reason),
         Timestamp.now(),
     )
     return str(appended[-1]) if appended else None

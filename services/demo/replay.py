@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from services.demo.screen import Screen
     from services.demo.targets import Target
 
-_STUCK_AFTER_S = 60.0  # without a new block while events wait for one
+_STUCK_AFTER_S = 120.0  # without a new block while events wait for one
 _POLL_S = 0.1
 
 

@@ -31,6 +31,7 @@ class Screen:
         self._shown_at = 0.0
         self._rate = Rate()
         self._addresses: Sequence[tuple[str, str]] = ()
+        self._told: dict[str, tuple[ServiceState | None, float]] = {}
 
     @property
     def is_terminal(self) -> bool:
@@ -53,8 +54,21 @@ class Screen:
 
     def service_changed(self, status: ServiceStatus) -> None:
         """A service starts, serves, fails … On a terminal the table shows it, or a line when something is wrong."""
-        if not self.is_terminal or status.state in (ServiceState.WAITING, ServiceState.FAILED):
+        if self.is_terminal:
+            wanted = status.state in (ServiceState.WAITING, ServiceState.FAILED)
+        else:
+            wanted = self._is_news(status)
+        if wanted:
             self.say(plain_line(status))
+
+    def _is_news(self, status: ServiceStatus) -> bool:
+        """Whether a line is worth it: progress comes for every file that is fetched, a line of it every few seconds."""
+        before, at = self._told.get(status.name, (None, 0.0))
+        now = time.monotonic()
+        if status.state is before and now - at < _LINE_EVERY_S:
+            return False
+        self._told[status.name] = (status.state, now)
+        return True
 
     def services(self, statuses: list[ServiceStatus]) -> None:
         """The services while they start."""

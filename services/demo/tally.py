@@ -47,14 +47,9 @@ class Tally:
         return max(self.end - self.covered, 0)
 
     @property
-    def committed(self) -> int:
-        """Rows in blocks of this replay."""
-        return self.rows
-
-    @property
     def of_others(self) -> int:
-        """Messages that somebody else wrote to the topic meanwhile, and that are counted as far as blocks go."""
-        return self.end - self.base - self.published
+        """Messages that somebody else wrote to the topic meanwhile: what blocks say counts them, too."""
+        return max(self.end, self.covered) - self.base - self.published
 
     def hand_over(self, at: float) -> None:
         """An event goes to the producer."""

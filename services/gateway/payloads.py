@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message as MimeMessage
 
+from starlette.requests import ClientDisconnect
+
 from odf_common.errors import InvalidTextError
 from odf_common.ingest.cutting import Piece, cut_counted
 from odf_common.metadata.sources import ReadStep
@@ -113,6 +115,8 @@ async def read_body(
                 parts.append(chunk)
     except TimeoutError as error:
         raise BodyTimeoutError(f"the payload did not come within {timeout_s:g} s: nothing was published") from error
+    except ClientDisconnect as error:
+        raise RequestError("the client went away before its payload was complete: nothing was published") from error
     return parts
 
 

@@ -108,33 +108,44 @@ class Publisher:
     async def publish(self, topic: str, pieces: Sequence[Piece], *, timestamp_ms: int | None) -> list[PositionRange]:
         """Write messages in their order and return where they are, once the broker has them safely."""
         loop = asyncio.get_running_loop()
+        producer = self._producer
         delivery = _Delivery(loop=loop, done=loop.create_future(), missing=len(pieces))
         for number, piece in enumerate(pieces):
-            await self._queue(topic, piece.data, delivery, timestamp_ms or _NOW, is_first=number == 0)
+            await self._queue(producer, topic, piece.data, delivery, timestamp_ms or _NOW, is_first=number == 0)
         # The producer gives each message up by itself, and says so.
         await delivery.done
         if delivery.error is not None:
-            raise self._refusal(delivery.error, topic)
+            raise self._refusal(delivery.error, topic, producer)
         return ranges_of(delivery.offsets)
 
-    async def _queue(self, topic: str, value: bytes, delivery: _Delivery, timestamp_ms: int, *, is_first: bool) -> None:
+    async def _queue(
+        self,
+        producer: KafkaProducer,
+        topic: str,
+        value: bytes,
+        delivery: _Delivery,
+        timestamp_ms: int,
+        *,
+        is_first: bool,
+    ) -> None:
         from confluent_kafka import KafkaException
 
         while True:
             try:
-                self._producer.produce(topic, value, on_delivery=delivery.delivered, timestamp=timestamp_ms)
+                producer.produce(topic, value, on_delivery=delivery.delivered, timestamp=timestamp_ms)
                 return
             except BufferError as error:
                 if is_first:
                     raise TooBusyError("the queue to the broker is full: nothing was published") from error
                 await asyncio.sleep(0.01)
             except KafkaException as error:
-                raise self._refusal(error.args[0], topic) from error
+                raise self._refusal(error.args[0], topic, producer) from error
 
-    def _refusal(self, error: KafkaError, topic: str) -> Exception:
+    def _refusal(self, error: KafkaError, topic: str, producer: KafkaProducer) -> Exception:
         from confluent_kafka import KafkaError as Kafka
 
-        if error.fatal() or error.code() == Kafka._FATAL:
+        # All payloads that a broken producer had taken come by here; the first one has it replaced.
+        if producer is self._producer and (error.fatal() or error.code() == Kafka._FATAL):
             _log.error("the producer cannot go on, a new one takes its place: %s", error.str())
             self._replace_producer()
         if error.code() == Kafka.INVALID_TIMESTAMP:

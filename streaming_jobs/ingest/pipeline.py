@@ -88,6 +88,9 @@ class DatasetPipeline:
             self._refused.clear()
             self.restart(f"{block.event_kind} in block {block.sequence_number}")
         elif self._run is not None:
+            if block.event_kind == "SetDataSchema" and not self._run.proposed_at(block.system_time):
+                self.restart(f"the schema was set by somebody else in block {block.sequence_number}")
+                return
             self._run.on_block(block)
 
     def on_rejection(self, rejection: Rejection) -> None:

@@ -18,6 +18,7 @@ from streaming_jobs.ingest.source_query import SourceQuery
 
 if TYPE_CHECKING:
     from odf_common.messages.block_appended import AppendedBlock
+    from odf_common.timestamp import Timestamp
     from streaming_jobs.ingest.source import Source
     from streaming_jobs.ingest.writer import BatchWriter
 
@@ -52,6 +53,7 @@ class _Messages:
 @dataclass(frozen=True, slots=True)
 class _Committed:
     next_offset: int | None
+    system_time: Timestamp
     source_name: str
     next: Mapping[int, int]
 
@@ -59,6 +61,7 @@ class _Committed:
 @dataclass(frozen=True, slots=True)
 class _InFlight:
     completion_id: str
+    system_time: Timestamp
     source_name: str
     next: Mapping[int, int]
 
@@ -105,11 +108,15 @@ class DatasetRun:
         """Take note of a block of this dataset."""
         if block.source is not None:
             end = None if block.offset_interval is None else block.offset_interval.end + 1
-            self._inbox.put(_Committed(end, block.source.name, block.source.next))
+            self._inbox.put(_Committed(end, block.system_time, block.source.name, block.source.next))
 
     def proposed(self, completion_id: str) -> bool:
         """Whether a completion is one of those that wait for their commit."""
         return any(batch.completion_id == completion_id for batch in list(self._in_flight))
+
+    def proposed_at(self, system_time: Timestamp) -> bool:
+        """Whether one of the completions that wait for their commit asks for blocks of this time."""
+        return any(batch.system_time == system_time for batch in list(self._in_flight))
 
     def trouble(self) -> Trouble | None:
         """Why the run cannot go on; None if all is well."""
@@ -166,7 +173,9 @@ class DatasetRun:
                 assert state is not None
                 covered = KafkaOffsets.of_state(state)
                 assert covered is not None
-                self._in_flight.append(_InFlight(completion.id, state.source_name, covered.next))
+                self._in_flight.append(
+                    _InFlight(completion.id, completion.system_time, state.source_name, covered.next)
+                )
         finally:
             self._slots.release()
 
@@ -178,7 +187,9 @@ class DatasetRun:
         if reaches(self._committed_next.get(block.source_name, {}), block.next):
             return  # told again, or a block that only repeats the state of the source
         mine = next((batch for batch in self._in_flight if batch.source_name == block.source_name), None)
-        if mine is None or not same_positions(mine.next, block.next):
+        # A batch of an earlier run may cover the same positions and hold other bytes; its time tells.
+        is_mine = mine is not None and mine.system_time == block.system_time and same_positions(mine.next, block.next)
+        if mine is None or not is_mine:
             self._trouble = self._trouble or Trouble("a batch that was proposed before this start was committed")
             return
         self._in_flight.remove(mine)

@@ -68,7 +68,10 @@ class BatchWriter:
         staging_folder(staging, self._dataset_id).mkdir(parents=True, exist_ok=True)
 
     def write(self, source_name: str, messages: pa.Table) -> Iterator[Completion]:
-        """Stage and propose messages, in as many batches as the source's limits ask for; yields what was sent."""
+        """Stage and propose messages, in as many batches as the source's limits ask for.
+
+        Yields each proposal just before it is sent, so that whoever listens for its answer knows it by then.
+        """
         for piece in pieces(messages, self._sources[source_name].binding.settings):
             yield from self._write_readable(source_name, piece)
 
@@ -83,16 +86,16 @@ class BatchWriter:
     def _write_readable(self, source_name: str, messages: pa.Table) -> Iterator[Completion]:
         """Where the preprocess query fails on the messages, find out on which: the others go through."""
         try:
-            yield self._write(source_name, messages)
+            yield from self._write(source_name, messages)
         except PreprocessError as error:
             if messages.num_rows == 1:
-                yield self._write(source_name, messages, refused=str(error))
+                yield from self._write(source_name, messages, refused=str(error))
                 return
             half = messages.num_rows // 2
             yield from self._write_readable(source_name, messages.slice(0, half))
             yield from self._write_readable(source_name, messages.slice(half))
 
-    def _write(self, source_name: str, messages: pa.Table, *, refused: str | None = None) -> Completion:
+    def _write(self, source_name: str, messages: pa.Table, *, refused: str | None = None) -> Iterator[Completion]:
         started = time.perf_counter()
         source = self._sources[source_name]
         system_time = self._next_system_time()
@@ -115,13 +118,13 @@ class BatchWriter:
                 new_source_state=covered.to_state(source.name),
             ),
         )
+        yield completion
         self._messenger.propose(completion)
         crash_point("job.after-completion")
         self._positions[source.name] = covered.next
         self._system_time = system_time
         self._take_into_account(batch, staged)
         _count(source, covered, time.perf_counter() - started)
-        return completion
 
     def _batch(self, source: Source, messages: pa.Table, system_time: Timestamp, refused: str | None) -> Batch:
         if refused is not None:
@@ -212,7 +215,6 @@ def _buried(messages: pa.Table, reason: str) -> Batch:
         duplicates=0,
         unreadable=[letter],
         max_event_time=None,
-        new_keys=None,
     )
 
 

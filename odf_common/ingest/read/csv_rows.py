@@ -79,9 +79,14 @@ def _with_quotes(messages: pa.Table, csv_format: CsvFormat, rows: Indices) -> tu
     odd = np.zeros(messages.num_rows, np.bool_)
     odd[rows] = True
     plain, bad = lines_of(messages.filter(pa.array(~odd)), blanks="\r\n")
-    texts, parents, broken = [], [], []
-    for row in np.flatnonzero(odd).tolist():
-        found = _rows_of(messages["value"][row].as_py().removeprefix(BOM), csv_format.row_pattern())
+    texts: list[bytes] = []
+    parents: list[int] = []
+    broken: list[int] = []
+    pattern = csv_format.row_pattern()
+    for row, value in zip(
+        np.flatnonzero(odd).tolist(), messages["value"].filter(pa.array(odd)).to_pylist(), strict=True
+    ):
+        found = _rows_of(value.removeprefix(BOM), pattern)
         broken += [len(texts) + number for number, (_, is_whole) in enumerate(found) if not is_whole]
         texts += [text for text, _ in found]
         parents += [row] * len(found)

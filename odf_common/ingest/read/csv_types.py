@@ -35,7 +35,7 @@ def cells(texts: pa.Array, data_type: pa.DataType, *, unix_seconds: bool = False
     try:
         return convert(texts), []
     except _Failure:
-        bad = np.flatnonzero(_misfits(texts, convert))
+        bad = np.flatnonzero(_misfits(texts, convert, _pattern(data_type, unix_seconds=unix_seconds)))
         mask = np.zeros(len(texts), np.bool_)
         mask[bad] = True
         kept = pc.if_else(pa.array(mask), pa.scalar(None, texts.type), texts)
@@ -87,15 +87,35 @@ def _moments(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
     )
 
 
-def _misfits(texts: pa.Array, convert: Convert) -> npt.NDArray[np.bool_]:
+def _misfits(texts: pa.Array, convert: Convert, pattern: str) -> npt.NDArray[np.bool_]:
+    """Which texts cannot be converted: most do not look like it, the others are found by trying."""
+    odd = pc.invert(pc.fill_null(pc.match_substring_regex(texts, pattern), True))
+    found: npt.NDArray[np.bool_] = odd.to_numpy(zero_copy_only=False)
+    return found | _failing(pc.if_else(odd, pa.scalar(None, texts.type), texts), convert)
+
+
+def _failing(texts: pa.Array, convert: Convert) -> npt.NDArray[np.bool_]:
     try:
         convert(texts)
     except _Failure:
         if len(texts) == 1:
             return np.ones(1, np.bool_)
         middle = len(texts) // 2
-        return np.concatenate([_misfits(texts[:middle], convert), _misfits(texts[middle:], convert)])
+        return np.concatenate([_failing(texts[:middle], convert), _failing(texts[middle:], convert)])
     return np.zeros(len(texts), np.bool_)
+
+
+def _pattern(data_type: pa.DataType, *, unix_seconds: bool) -> str:
+    """What all texts of a type match, among others."""
+    if types.is_boolean(data_type):
+        return _BOOLEAN
+    if types.is_integer(data_type):
+        return _INTEGER
+    if _is_float(data_type) or types.is_decimal(data_type):
+        return _NUMBER
+    if types.is_timestamp(data_type):
+        return f"{spelled.TIMESTAMP}|{_INTEGER}" if unix_seconds else spelled.TIMESTAMP
+    return ""
 
 
 def _checked(texts: pa.Array, pattern: str) -> pa.Array:

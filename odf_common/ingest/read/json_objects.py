@@ -206,7 +206,8 @@ def _parse(lines: pa.Array, wire: pa.Schema, unexpected: str) -> pa.Table:
     )
     if table.num_rows != len(lines):
         raise ValueError("a line holds one JSON object, and nothing else")
-    if contains_byte(lines, _BACKSLASH):  # without escapes, texts are parts of what is UTF-8
+    # Arrow looks at neither: escapes that are no UTF-8, and decimals with more digits than their type has.
+    if contains_byte(lines, _BACKSLASH) or any("decimal" in str(column.type) for column in wire):
         table.validate(full=True)
     return table
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_common.ingest.messages import MAX_MESSAGE_SIZE, Code, Problem, Unreadable, all_unreadable, unreadable
+from odf_common.ingest.messages import Code, Problem, Unreadable, all_unreadable, unreadable
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
 
 Indices = npt.NDArray[np.int64]
 

@@ -102,7 +102,7 @@ def _fits(value: Any, data_type: pa.DataType) -> bool:
     if types.is_decimal(data_type):
         if isinstance(value, int | float):
             # Equal: doubles are rounded, up to here.
-            return abs(value) <= 10 ** (data_type.precision - data_type.scale)
+            return bool(abs(value) <= 10 ** (data_type.precision - data_type.scale))
         return isinstance(value, str) and _is_decimal(value)
     if not isinstance(value, str):
         return False

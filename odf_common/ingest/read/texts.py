@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_TIMESTAMP = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)?$"
+TIMESTAMP = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)?$"
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?$"
 _UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
@@ -71,7 +71,7 @@ def _plain(texts: pa.Array, digits: int) -> pa.Array:
     """The same moments in the one spelling that Arrow reads."""
     if _is_plain(texts, digits):
         return texts
-    _check_pattern(texts, _TIMESTAMP, "an RFC 3339 timestamp")
+    _check_pattern(texts, TIMESTAMP, "an RFC 3339 timestamp")
     texts = pc.ascii_upper(_cut(texts, digits))
     zoned = pc.match_substring_regex(texts, r"(Z|[+-]\d\d:\d\d)$")
     return pc.if_else(zoned, texts, pc.binary_join_element_wise(texts, "Z", ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,16 @@ def plan(
         **source,
     )
     return SourcePlan.of(event, vocabulary or DatasetVocabulary(), data_schema)
+
+
+class KeysInMemory:
+    """A KeyIndex of a few keys."""
+
+    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+        self._keys = set(keys)
+
+    def contains(self, keys: Sequence[bytes]) -> Sequence[bool]:
+        return [key in self._keys for key in keys]
 
 
 def letters(unreadable: Sequence[Unreadable]) -> list[tuple[int, int | None, str]]:

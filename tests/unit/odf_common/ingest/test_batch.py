@@ -16,13 +16,13 @@ from odf_common.data.arrow_types import to_arrow
 from odf_common.data.slice_writer import SliceWriter
 from odf_common.ingest.batch import Batch, make_batch
 from odf_common.ingest.errors import BadInputSchemaError, IncompatibleSchemaError
-from odf_common.ingest.merge import MemoryKeyIndex
+from odf_common.ingest.merge import ledger_keys
 from odf_common.ingest.source import SourcePlan
 from odf_common.metadata.fragments import DatasetVocabulary
 from odf_common.metadata.sources import MergeStrategyLedger, ReadStepCsv, ReadStepNdJson
 from odf_common.metadata.transforms import SqlQueryStep, TransformSql
 from odf_common.timestamp import Timestamp
-from tests.unit.odf_common.ingest.sources import NOW, letters, messages, plan
+from tests.unit.odf_common.ingest.sources import NOW, KeysInMemory, letters, messages, plan
 
 ANY = ReadStepNdJson()
 LEDGER = MergeStrategyLedger(primary_key=("event_time", "city"))
@@ -67,6 +67,11 @@ def test_missing_event_times_are_those_of_the_messages() -> None:
     ]
     without = batch(plan(ReadStepNdJson(ddl_schema=("city STRING",))), event("x"))
     assert column(without, "event_time") == [datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)]
+
+
+def test_rows_without_event_time_stand_where_the_time_of_their_message_belongs() -> None:
+    late = b'{"event_time":"2030-01-01T00:00:00Z","city":"late"}'
+    assert column(batch(plan(), late, event("a"), event("old", "01"), event("b")), "city") == ["old", "a", "b", "late"]
 
 
 def test_event_times_may_be_days() -> None:
@@ -154,13 +159,11 @@ def test_a_schema_without_changes_is_written_once_whatever_its_types() -> None:
 
 
 def test_a_ledger_keeps_what_it_does_not_know() -> None:
-    index = MemoryKeyIndex()
     of = plan(merge=LEDGER)
-    first = batch(of, event("a", "01"), event("a", "01"), event("b"), keys=index)
+    first = batch(of, event("a", "01"), event("a", "01"), event("b"), keys=KeysInMemory())
     assert first.duplicates == 0  # rows of one batch are not compared
-    assert first.new_keys is not None  # without event time there is no key
-    assert len(first.new_keys) == 1
-    index.add(first.new_keys)
+    assert first.rows is not None
+    index = KeysInMemory(ledger_keys(first.rows, LEDGER.primary_key).to_pylist())
     second = batch(of.evolved(first.data_schema), event("a", "01"), event("a", "02"), event("b"), b"x", keys=index)
     assert (second.duplicates, column(second, "city")) == (1, ["a", "b"])
     third = batch(of.evolved(first.data_schema), event("a", "01"), keys=index)
@@ -168,10 +171,9 @@ def test_a_ledger_keeps_what_it_does_not_know() -> None:
 
 
 def test_a_ledger_bears_records_without_its_key_where_columns_are_inferred() -> None:
-    made = batch(plan(ANY, merge=LEDGER), b'{"x":1}', keys=MemoryKeyIndex())
+    made = batch(plan(ANY, merge=LEDGER), b'{"x":1}', keys=KeysInMemory())
     assert made.rows is not None
     assert made.rows.column_names[-1] == "x"
-    assert made.new_keys == []
 
 
 def test_rows_of_a_query_have_the_columns_of_its_output() -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from odf_common.errors import MalformedBytesError
 from odf_common.ingest.cutting import MAX_RECORD_SIZE, RecordTooLargeError, UncuttableFormatError, cut, cut_counted
+from odf_common.ingest.pieces import MAX_AROUND_SIZE, MAX_MESSAGE_SIZE
+from odf_common.kafka.topics import MAX_MESSAGE_SIZE as TOPIC_MESSAGE_SIZE
 from odf_common.metadata.sources import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson, ReadStepParquet
 
 LINES = ReadStepNdJson()
@@ -177,3 +179,13 @@ class TestJson:
 def test_other_formats_are_refused() -> None:
     with pytest.raises(UncuttableFormatError, match="Parquet"):
         cut(ReadStepParquet(), [b"PAR1"])
+
+
+def test_what_is_cut_is_read_however_large_the_record_and_what_is_around_it() -> None:
+    assert MAX_RECORD_SIZE + MAX_AROUND_SIZE <= MAX_MESSAGE_SIZE
+    assert MAX_MESSAGE_SIZE < 10 << 20 < TOPIC_MESSAGE_SIZE
+    header = b"a" * (MAX_AROUND_SIZE - 1) + b"\n"
+    [piece] = cut_all(ReadStepCsv(header=True), header + b"x" * MAX_RECORD_SIZE, chunk=1 << 20)
+    assert len(piece) == MAX_MESSAGE_SIZE
+    with pytest.raises(RecordTooLargeError, match="CSV header 1 is larger than the 1048576 bytes"):
+        cut_all(ReadStepCsv(header=True), b"a" + header + b"x", chunk=1 << 20)

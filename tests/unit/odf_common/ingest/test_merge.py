@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_common.ingest.errors import BadInputSchemaError
-from odf_common.ingest.merge import MemoryKeyIndex, ledger_keys
+from odf_common.ingest.merge import ledger_keys
 
 
 def key(value: Any, data_type: pa.DataType) -> bytes | None:
@@ -72,9 +72,3 @@ def test_different_rows_have_different_keys(values: list[tuple[str, str, int]]) 
         schema=pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int64())]),
     )
     assert len(set(ledger_keys(table, ["a", "b", "c"]).to_pylist())) == len(set(values))
-
-
-def test_keys_in_memory() -> None:
-    index = MemoryKeyIndex([b"a"])
-    index.add([b"b"])
-    assert index.contains([b"a", b"b", b"c"]) == [True, True, False]

@@ -21,9 +21,9 @@ def a_chain(next_: dict[int, int] | None = None) -> ChainState:
     return ChainState(push_sources=(a_source(),), source_states=states, watermark=NOON, last_offset=4)
 
 
-def accepted(chain: ChainState, earliest: dict[int, int], *, topic_id: str = "one") -> KafkaOffsets:
-    topic = TopicDescription(name="t", id=topic_id, partitions=len(earliest))
-    (event,) = accepted_gap_events(chain, "default", topic, earliest, reason="it was deleted")
+def accepted(chain: ChainState, bounds: dict[int, tuple[int, int]], *, topic_id: str = "one") -> KafkaOffsets:
+    topic = TopicDescription(name="t", id=topic_id, partitions=len(bounds))
+    (event,) = accepted_gap_events(chain, "default", topic, bounds, reason="it was deleted")
     assert (event.new_watermark, event.prev_offset, event.new_data) == (NOON, 4, None)
     assert event.new_source_state is not None
     offsets = KafkaOffsets.of_state(event.new_source_state)
@@ -33,23 +33,27 @@ def accepted(chain: ChainState, earliest: dict[int, int], *, topic_id: str = "on
 
 
 def test_a_new_topic_is_read_from_its_beginning() -> None:
-    offsets = accepted(a_chain({0: 7}), {0: 0, 1: 0}, topic_id="two")
+    offsets = accepted(a_chain({0: 7}), {0: (0, 5), 1: (0, 0)}, topic_id="two")
     assert offsets.next == {0: 0, 1: 0}
     assert offsets.accepted_gap is not None
     assert (offsets.accepted_gap.lost_topic_id, offsets.accepted_gap.lost_next) == ("one", {0: 7})
 
 
 def test_what_was_read_before_retention_overtook_is_not_read_again() -> None:
-    assert accepted(a_chain({0: 7, 1: 9}), {0: 12, 1: 3}).next == {0: 12, 1: 9}
+    assert accepted(a_chain({0: 7, 1: 9}), {0: (12, 20), 1: (3, 20)}).next == {0: 12, 1: 9}
+
+
+def test_reading_goes_on_at_the_end_of_a_topic_that_lost_what_was_read() -> None:
+    assert accepted(a_chain({0: 7, 1: 9}), {0: (0, 5), 1: (0, 12)}).next == {0: 5, 1: 9}
 
 
 def test_a_source_that_never_read_begins_with_what_is_left() -> None:
-    assert accepted(a_chain(), {0: 12}).next == {0: 12}
+    assert accepted(a_chain(), {0: (12, 20)}).next == {0: 12}
 
 
 def test_without_a_gap_there_is_nothing_to_accept() -> None:
     topic = TopicDescription(name="t", id="one", partitions=1)
     with pytest.raises(NoGapError, match="resume without"):
-        accepted_gap_events(a_chain({0: 7}), "default", topic, {0: 3}, reason="x")
+        accepted_gap_events(a_chain({0: 7}), "default", topic, {0: (3, 7)}, reason="x")
     with pytest.raises(NotFoundError):
-        accepted_gap_events(a_chain(), "other", topic, {0: 3}, reason="x")
+        accepted_gap_events(a_chain(), "other", topic, {0: (3, 7)}, reason="x")

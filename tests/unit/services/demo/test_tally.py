@@ -67,6 +67,15 @@ def test_blocks_from_before_are_left_out() -> None:
     assert (tally.notifications, tally.blocks, tally.rows, tally.lag) == (0, 0, 0, 1)
 
 
+def test_messages_of_others_are_noticed() -> None:
+    tally = a_tally(0.0, 0.0)
+    assert tally.of_others == 0
+    tally.confirm(13)  # position 12 is somebody else's
+    assert tally.of_others == 1
+    tally.tell(a_block(3, 10, 15), at=1.0)
+    assert tally.of_others == 2
+
+
 def test_percentiles_are_those_of_all_sources_together() -> None:
     one, two = a_tally(0.0), a_tally(0.0)
     one.tell(a_block(3, 10, 11), at=0.1)

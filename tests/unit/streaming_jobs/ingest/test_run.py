@@ -240,6 +240,32 @@ def test_a_batch_of_an_earlier_run_is_noticed(bench: Bench) -> None:
     after.close()
 
 
+def test_the_same_positions_in_a_batch_of_an_earlier_run_are_noticed(bench: Bench) -> None:
+    """It may hold other rows, as queries may say `now()`: the key index must not believe that they are the own ones."""
+    before = DatasetRun(bench.writer, bench.sources())
+    publish(before, "a")
+    (earlier,) = wait_for_proposals(bench, 1)
+    before.close()
+    eventually(lambda: Timestamp.now().truncated_to_ms() > earlier.system_time)
+    after = DatasetRun(bench.writer, bench.sources())
+    publish(after, "a")
+    wait_for_proposals(bench, 2)
+    tell(after, bench.commit(earlier))
+    eventually(lambda: after.trouble() is not None)
+    after.close()
+
+
+def test_a_batch_is_known_before_it_is_sent(
+    bench: Bench, run: DatasetRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its rejection could come first, and nobody would build it anew."""
+    known: list[bool] = []
+    monkeypatch.setattr(bench.messenger, "propose", lambda done: known.append(run.proposed(done.id)))
+    publish(run, "a")
+    eventually(lambda: bool(known))
+    assert known == [True]
+
+
 def test_a_query_that_stopped_is_trouble(bench: Bench, run: DatasetRun) -> None:
     query = PlayedQuery(bench)
     run.add_query(cast(SourceQuery, query), max_messages=10)

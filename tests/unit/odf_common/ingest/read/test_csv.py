@@ -130,3 +130,21 @@ def test_a_batch_is_read_as_each_message_alone(values: list[bytes]) -> None:
     alone = [reader.read(messages(value, start=number)) for number, value in enumerate(values)]
     assert rows(together) == [row for records in alone for row in rows(records)]
     assert letters(together.unreadable) == [place for records in alone for place in letters(records.unreadable)]
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", "|", "^", "-", "]", "#", "."])
+@pytest.mark.parametrize("escape", [None, "\\", "^", "-"])
+def test_any_character_may_be_the_separator_or_escape(separator: str, escape: str | None) -> None:
+    if separator == escape:
+        return
+    text = f'"1"{separator}"a{separator}b"\n2{separator}"c\nd"\n3{separator}x'.encode()
+    for values in ([text], [text, b'"4"' + separator.encode() + b'"y"']):
+        records = read(*values, ddl_schema=COLUMNS, separator=separator, escape=escape)
+        assert rows(records)[:3] == [(1, f"a{separator}b"), (2, "c\nd"), (3, "x")]
+        assert records.unreadable == []
+
+
+def test_many_bad_cells_are_dead_letters() -> None:
+    records = read(*[b"x,a", b"1,b", b"99999999999999999999,c"] * 500, ddl_schema=COLUMNS)
+    assert rows(records) == [(1, "b")] * 500
+    assert [letter.offset % 3 for letter in records.unreadable] == [0, 2] * 500

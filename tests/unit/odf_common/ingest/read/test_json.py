@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_common.ingest.read.choice import reader_of
+from odf_common.ingest.read.json import array_elements
+from odf_common.ingest.read.json_arrays import Elements
 from odf_common.ingest.read.records import Records
 from odf_common.metadata.sources import ReadStepJson
 from tests.strategies import json_values
@@ -65,3 +67,47 @@ def test_every_element_counts(elements: list[object]) -> None:
     except TypeError:  # integers beyond 64 bits
         return
     assert read(message).count == len(elements)
+
+
+def test_keys_given_twice_are_seen_in_elements() -> None:
+    records = read(b'[{"a":1,"a":2},{"a":3,"x":1,"x":2}]')
+    assert records.rows["a"].to_pylist() == [3]
+    assert letters(records.unreadable) == [(0, 0, "DuplicateKey")]
+
+
+@pytest.mark.parametrize("message", [b'{"a":[{"a":1}],"b":[{"a":2}]}', b'{"a":[{"a":7}],"a":[{"a":1}]}'])
+def test_arrays_beside_the_one_at_the_path_are_not_taken_for_it(message: bytes) -> None:
+    records = read(message, sub_path="a")
+    assert records.rows["a"].to_pylist() == ([1] if b'"b"' in message else [])
+
+
+def texts() -> st.SearchStrategy[bytes]:
+    """JSON of arrays, with blanks and escapes anywhere."""
+    strings = st.text(st.sampled_from('a"\\,[]{}:\n\u00e9'), max_size=4).map(lambda text: orjson.dumps(text).decode())
+    blanks = st.sampled_from(["", "", " ", "\n", "\r\n\t"])
+
+    def nested(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        padded = st.builds("{}{}{}".format, blanks, values, blanks)
+        members = st.builds("{}:{}".format, strings, padded)
+        return st.lists(padded, max_size=3).map(lambda found: f"[{','.join(found)}]") | st.lists(
+            members, max_size=3
+        ).map(lambda found: f"{{{','.join(found)}}}")
+
+    values = st.recursive(strings | st.sampled_from(["1", "null", "0.10", "1e400"]), nested, max_leaves=8)
+    arrays = st.lists(st.builds("{}{}{}".format, blanks, values, blanks), max_size=4)
+    return arrays.map(lambda found: f"[{','.join(found)}]".encode())
+
+
+@given(st.lists(texts(), max_size=4), st.sampled_from([(), ("a",), ("a", "b")]))
+def test_elements_are_the_same_whichever_way_they_are_found(arrays: list[bytes], path: tuple[str, ...]) -> None:
+    before, after = b"".join(b'{"%b":' % key.encode() for key in path), b"}" * len(path)
+    found, expected, parents = Elements(path), [], []
+    for row, array in enumerate(arrays):
+        message = before + array + after
+        if found.take_plain(row, message):
+            elements = array_elements(message, path)
+            expected += elements
+            parents += [row] * len(elements)
+    lines = found.lines(messages(*arrays))
+    assert lines.texts.to_pylist() == expected
+    assert lines.message.tolist() == parents

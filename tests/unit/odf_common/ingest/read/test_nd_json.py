@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_common.ingest.messages import MAX_MESSAGE_SIZE
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
 from odf_common.ingest.read.choice import reader_of
 from odf_common.ingest.read.inference import MAX_COLUMNS
 from odf_common.ingest.read.records import Records
@@ -232,3 +232,49 @@ def test_a_batch_is_read_as_each_message_alone(values: list[bytes | None]) -> No
     assert together.rows.to_pylist() == [row for records in alone for row in records.rows.to_pylist()]
     assert letters(together.unreadable) == [place for records in alone for place in letters(records.unreadable)]
     assert together.count == sum(records.count for records in alone)
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, None])
+def test_bad_records_are_found_wherever_they_stand_in_a_large_batch(columns: tuple[str, ...] | None) -> None:
+    known = None if columns else pa.schema([("city", pa.string()), ("population", pa.int64())])
+    bad = {7: b"x", 300: b'{"population":"x"}', 30_000: b'{"population":', 41_234: b'{"population":{}}', 59_999: b"[]"}
+    values = [
+        bad.get(place, b'{"city":"Paris, a city of many people","population":%d}' % place) for place in range(60_000)
+    ]
+    records = read(*values, columns=columns, known=known)
+    assert [letter.offset for letter in records.unreadable] == list(bad)
+    assert column(records, "population") == [place for place in range(60_000) if place not in bad]
+    assert records.timestamps.to_pylist() == messages(*values)["timestamp"].to_pylist()[:7] + [
+        time for place, time in enumerate(messages(*values)["timestamp"].to_pylist()) if place > 7 and place not in bad
+    ]
+
+
+def test_columns_that_come_late_in_a_large_batch_are_those_of_all_its_lines() -> None:
+    late = {25_000: b'{"a":1,"late":2}', 50_000: b'{"a":1,"late":2.5}', 59_999: b'{"a":"x"}'}
+    padding = b'{"a":1,"padding":"' + b"x" * 50 + b'"}'
+    records = read(*[late.get(place, padding) for place in range(60_000)], columns=None)
+    assert records.rows.column_names == ["a", "padding", "late"]
+    assert column(records, "late")[50_000] == 2.5
+    assert letters(records.unreadable) == [(59_999, None, "WrongType")]
+
+
+def test_many_repeated_keys_are_dead_letters_where_a_column_has_them() -> None:
+    columns = ("a BIGINT", "s STRUCT<b: BIGINT>")
+    values = [b'{"a":1,"a":null}', b'{"x":1,"x":2,"a":5}', b'{"s":{"b":1,"b":2}}', b'{"s":{"x":1,"x":2}}'] * 1000
+    records = read(*values, columns=columns)
+    assert column(records, "a") == [5, None] * 1000
+    assert [letter.offset % 4 for letter in records.unreadable] == [0, 2] * 1000
+    assert {letter.reason for letter in records.unreadable} == {
+        "column 'a' is given twice",
+        "column 's.b' is given twice",
+    }
+    for alone, reason in ((values[0], "'a' is given twice"), (values[2], "'s.b' is given twice")):
+        [letter] = read(alone, columns=columns).unreadable
+        assert reason in letter.reason
+
+
+@pytest.mark.parametrize("number", [b"999.99", b"1000", b"99999.5", b"1.234", b"-1000.00"])
+def test_decimals_that_do_not_fit_are_dead_letters(number: bytes) -> None:
+    records = read(b'{"n":%b}' % number, b'{"n":1}', columns=("n DECIMAL(5, 2)",))
+    assert records.count == 2
+    assert len(records.unreadable) == (number != b"999.99")
