@@ -39,12 +39,14 @@ from services.supervisor.services import Service
 from services.supervisor.status import ServiceState, ServiceStatus
 from services.supervisor.supervisor import Supervisor
 
-DEADLINE_S = 90.0
+DEADLINE_S = 180.0
 
 _WITH_CRASH_POINT = 'ODF_CRASH_AT=$(cat "$0" 2>/dev/null); rm -f "$0"; export ODF_CRASH_AT; exec "$@"'
 
 
-def eventually(condition: Callable[[], object], what: Callable[[], object] = lambda: "", *, within_s: float = 0) -> None:
+def eventually(
+    condition: Callable[[], object], what: Callable[[], object] = lambda: "", *, within_s: float = 0
+) -> None:
     give_up = time.monotonic() + (within_s or DEADLINE_S)
     while not condition():
         assert time.monotonic() < give_up, what()

@@ -35,6 +35,7 @@ class Child:
         self.progress: str | None = None
         self._log = log
         self._on_news = on_news
+        self._metrics = environment.get("PROMETHEUS_MULTIPROC_DIR")
         self._started = time.monotonic()
         with open_log(log) as stderr:
             self._log_start = stderr.tell()
@@ -95,6 +96,13 @@ class Child:
         self._kill_family()
         self._process.wait()
         self._reader.join(_LEFTOVERS_TIMEOUT_S)
+        self._forget_gauges()
+
+    def _forget_gauges(self) -> None:
+        """What the process measured of itself is over; its counters go on counting in the sums."""
+        if self._metrics is not None:
+            for file in Path(self._metrics).glob(f"gauge_live*_{self.pid}.db"):
+                file.unlink(missing_ok=True)
 
     def _kill_family(self) -> None:
         with suppress(ProcessLookupError):

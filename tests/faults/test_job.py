@@ -118,7 +118,7 @@ def test_it_is_killed_at_each_step(tmp_path: Path, module_kafka: str, monkeypatc
         ledger = system.add("ledger", a_source(MergeStrategyLedger(primary_key=("id",))))
         publishing = Publishing([plain, ledger], per_second=100)
         with publishing.running():
-            eventually(lambda: crashes.is_over, lambda: f"never came to {crashes.left}", within_s=200)
+            eventually(lambda: crashes.is_over, lambda: f"never came to {crashes.left}", within_s=400)
             system.wait_ready("ingest")
             assert system.status("ingest").restarts == len(POINTS)
             kill_spark(system)

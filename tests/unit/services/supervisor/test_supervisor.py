@@ -117,6 +117,20 @@ def test_what_dies_is_started_again(supervise: Callable[..., Supervisor]) -> Non
     assert supervisor.states()[0].pid != before.pid
 
 
+def test_gauges_of_the_dead_do_not_count(supervise: Callable[..., Supervisor], settings: Settings) -> None:
+    supervisor = supervise(serving("one"))
+    supervisor.wait_ready(TIMEOUT_S)
+    (before,) = supervisor.states()
+    assert before.pid is not None
+    metrics = settings.data_dir.absolute() / "run" / "metrics"
+    kept = [f"counter_{before.pid}.db", f"gauge_livesum_{before.pid}0.db"]
+    for name in (*kept, f"gauge_livesum_{before.pid}.db"):
+        (metrics / name).touch()
+    os.kill(before.pid, signal.SIGKILL)
+    eventually(lambda: supervisor.states()[0].restarts == 1)
+    assert sorted(file.name for file in metrics.iterdir()) == kept
+
+
 def test_what_dies_at_once_waits_longer_each_time(supervise: Callable[..., Supervisor]) -> None:
     changes: list[ServiceStatus] = []
     supervisor = supervise(child("one", "sys.exit('the disk is full')"), on_change=changes.append)

@@ -25,7 +25,13 @@ from odf_common.messages.block_appended import AppendedBlock
 from odf_common.messages.completion import Completion
 from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.metadata.events import AddPushSource, DatasetKind, MetadataEvent, Seed
-from odf_common.metadata.sources import MergeStrategy, MergeStrategyAppend, MergeStrategyLedger, ReadStep, ReadStepNdJson
+from odf_common.metadata.sources import (
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    ReadStep,
+    ReadStepNdJson,
+)
 from odf_common.staging import staged_slice
 from odf_common.storage.dataset_folder import local_folder
 from odf_common.storage.layout import ObjectKind

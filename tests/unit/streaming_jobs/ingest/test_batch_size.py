@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +41,7 @@ def test_pieces_keep_the_limits_and_lose_nothing(found: list[bytes | None], rows
 @given(Values, st.integers(1, 60), st.integers(1 << 10, 4 << 10))
 def test_pieces_are_as_large_as_they_may_be(found: list[bytes | None], rows: int, size: int) -> None:
     cut = [piece["value"].to_pylist() for piece in pieces(messages(*found), limits(rows, size))]
-    for piece, following in zip(cut, cut[1:], strict=False):
+    for piece, following in pairwise(cut):
         grown = [*piece, following[0]]
         assert sum(map(lines, grown)) > rows or sum(len(each or b"") for each in grown) > size
 

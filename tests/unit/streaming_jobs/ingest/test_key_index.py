@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odf_common.ingest.merge import ledger_keys
+from odf_common.messages.completion import Completion
 from odf_common.metadata.sources import MergeStrategyLedger
 from streaming_jobs.ingest.key_index import KeyIndexes
 from tests.unit.streaming_jobs.ingest.builders import APPEND, LEDGER, Bench, event, messages
@@ -143,7 +144,9 @@ def test_rows_of_all_sources_count_for_each_key(tmp_path: Path) -> None:
         batches = [
             *writer.write("three", messages(event("b", population=7), start=1)),
             *writer.write("one", messages(event("a"), event("b"), event("c", population=8))),
-            *writer.write("two", messages(event("x", population=7), event("y", population=8), event("z", population=9))),
+            *writer.write(
+                "two", messages(event("x", population=7), event("y", population=8), event("z", population=9))
+            ),
         ]
     bench.commit(*batches)
     assert [row["city"] for row in bench.rows()] == ["a", "b", "c", "z"]
@@ -182,7 +185,7 @@ def test_a_key_is_a_row_once_whenever_commits_and_restarts_come(
     position, expected = 0, set[str]()
     for batch in _runs(batches, data):
         with closing(bench.writer()) as writer:
-            sent = []
+            sent: list[Completion] = []
             for cities in batch:
                 sent += writer.write("default", messages(*map(event, cities), start=position))
                 position += len(cities)

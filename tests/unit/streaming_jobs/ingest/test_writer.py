@@ -152,7 +152,7 @@ def test_duplicates_alone_move_the_positions(tmp_path: Path) -> None:
 
 def clock(monkeypatch: pytest.MonkeyPatch, *times: str) -> None:
     moments = iter(map(Timestamp.parse, times))
-    monkeypatch.setattr(writer_module.Timestamp, "now", lambda: next(moments))
+    monkeypatch.setattr(Timestamp, "now", lambda: next(moments))
 
 
 def test_a_clock_that_goes_back_does_not_take_the_chain_with_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,12 @@ def test_a_new_column_evolves_the_schema_for_all_sources(tmp_path: Path) -> None
         ]
     assert [each.set_data_schema is not None for each in batches] == [True, True, False, False]
     bench.commit(*batches)
-    assert [(row["city"], row.get("area")) for row in bench.rows()] == [("a", None), ("b", 1.5), ("c", None), ("d", 2.5)]
+    assert [(row["city"], row.get("area")) for row in bench.rows()] == [
+        ("a", None),
+        ("b", 1.5),
+        ("c", None),
+        ("d", 2.5),
+    ]
     bench.certify()
     check_dataset(bench.store.objects, bench.store.refs)
 
