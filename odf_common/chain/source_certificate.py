@@ -58,10 +58,10 @@ class SourceCertifier:
         if offsets is None:
             return
         known = self._known.get(name)
-        rows = _rows(event)
+        rows = row_count(event)
         if known is not None and rows == 0 and offsets == known.offsets:
             return  # a block of a watermark repeats the state, so that it stays the latest
-        reason = _violation(offsets, rows, known.offsets if known else None)
+        reason = unaccounted(offsets, rows) or _break(offsets, known.offsets if known else None)
         if reason is not None:
             raise CorruptedError(block_place(encoded.hash), f"source {name!r}: {reason}")
         start = known.certificate if known else None
@@ -72,15 +72,16 @@ class SourceCertifier:
         return tuple(known.certificate for known in self._known.values())
 
 
-def _rows(event: AddData) -> int:
+def row_count(event: AddData) -> int:
+    """How many rows the event's slice has."""
     if event.new_data is None:
         return 0
     interval = event.new_data.offset_interval
     return interval.end - interval.start + 1
 
 
-def _violation(offsets: KafkaOffsets, rows: int, before: KafkaOffsets | None) -> str | None:
-    """What is wrong with a block's range or counts, or None."""
+def unaccounted(offsets: KafkaOffsets, rows: int) -> str | None:
+    """What is wrong with a block's range or counts, whatever came before it, or None."""
     if not reaches(offsets.next, offsets.start):
         return f"its range ends before it starts: from {_shown(offsets.start)} to {_shown(offsets.next)}"
     accounted = rows + offsets.duplicates + offsets.dead_letters
@@ -92,7 +93,7 @@ def _violation(offsets: KafkaOffsets, rows: int, before: KafkaOffsets | None) ->
     covered = sum(offsets.next.values()) - sum(offsets.start.values())
     if offsets.messages > covered:
         return f"it read {offsets.messages} messages from a range of {covered} positions"
-    return _break(offsets, before)
+    return None
 
 
 def _break(offsets: KafkaOffsets, before: KafkaOffsets | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odf_common.chain.rules import check_append
+from odf_common.chain.source_certificate import row_count, unaccounted
 from odf_common.chain.state import ChainState, logical_schema, next_block
 from odf_common.errors import AppendRefusedError, MalformedBytesError
 from odf_common.messages.completion import Completion, RejectionReason
@@ -70,12 +71,9 @@ def _decide(chain: ChainState, done: Completion) -> Decision:
     if _is_covered(known, batch):
         return AlreadyCommitted()
     _check_source(chain, name)
-    if batch.accepted_gap is None:
-        _check_topic(known, batch)
-        if (early := _place_in_topic(known, batch)) is not None:
-            return early
-    else:
-        _check_gap(known, batch)
+    _check_topic(known, batch)
+    if (early := _place_in_topic(known, batch)) is not None:
+        return early
     if (early := _place_in_data(chain, done.add_data)) is not None:
         return early
     _check_time(chain, done.system_time)
@@ -91,9 +89,12 @@ def _offsets(done: Completion) -> tuple[str, KafkaOffsets]:
         raise _RejectedError(RejectionReason.REFUSED, str(error)) from error
     if state is None or offsets is None:
         raise _RejectedError(RejectionReason.REFUSED, "the batch does not say which Kafka positions it covers")
-    if not reaches(offsets.next, offsets.start):
-        message = f"the batch ends at {_shown(offsets.next)}, before its start {_shown(offsets.start)}"
-        raise _RejectedError(RejectionReason.REFUSED, message)
+    if offsets.accepted_gap is not None:
+        # Only people accept that messages are lost, and they write it into the chain themselves.
+        raise _RejectedError(RejectionReason.REFUSED, "the batch accepts a gap; only `odf source resume` does that")
+    # In a chain it could not be mended any more: its certificate would be broken for ever.
+    if (reason := unaccounted(offsets, row_count(done.add_data))) is not None:
+        raise _RejectedError(RejectionReason.REFUSED, f"the batch does not add up: {reason}")
     return state.source_name, offsets
 
 
@@ -108,8 +109,6 @@ def _known_offsets(chain: ChainState, name: str) -> KafkaOffsets | None:
 
 def _is_covered(known: KafkaOffsets | None, batch: KafkaOffsets) -> bool:
     reached = known.next if known is not None and known.topic_id == batch.topic_id else {}
-    if batch.accepted_gap is not None and known is not None and known.accepted_gap != batch.accepted_gap:
-        return False
     return reaches(reached, batch.next)
 
 
@@ -123,16 +122,9 @@ def _check_topic(known: KafkaOffsets | None, batch: KafkaOffsets) -> None:
     if known is not None and known.topic_id != batch.topic_id:
         facts = f"the batch was read from topic {batch.topic} with id {batch.topic_id}, the chain has {known.topic_id}"
         raise _RejectedError(RejectionReason.STALE, facts)
-
-
-def _check_gap(known: KafkaOffsets | None, batch: KafkaOffsets) -> None:
-    """A gap is accepted for positions at which the chain still is."""
-    gap = batch.accepted_gap
-    assert gap is not None
-    topic_id, reached = ("", {}) if known is None else (known.topic_id, known.next)
-    if not same_positions(gap.lost_next, reached) or (known is not None and gap.lost_topic_id != topic_id):
-        message = f"the gap was accepted at {_shown(gap.lost_next)}, the chain has read to {_shown(reached)}"
-        raise _RejectedError(RejectionReason.STALE, message)
+    if known is not None and known.topic != batch.topic:
+        facts = f"the batch calls its topic {batch.topic}, the chain knows it as {known.topic}"
+        raise _RejectedError(RejectionReason.REFUSED, facts)
 
 
 def _place_in_topic(known: KafkaOffsets | None, batch: KafkaOffsets) -> Early | None:

@@ -50,10 +50,16 @@ class Outbox:
         while True:
             self._repository.catalog.check_epoch(self._epoch)
             entries = self._repository.catalog.pending_journal(limit=_PAGE, after=self._last_id)
+            damaged = set()
             for entry in entries:
-                told += self._publish(entry, recent)
+                try:
+                    told += self._publish(entry, recent)
+                except CorruptedError as error:
+                    # Telling the others matters more. It stays in the journal, so the next process tries again.
+                    _log.error("blocks of dataset %s cannot be told: %s", entry.record.dataset_id, error)
+                    damaged.add(entry.id)
             self._wait()
-            self._unmarked.extend(entry.id for entry in entries)
+            self._unmarked.extend(entry.id for entry in entries if entry.id not in damaged)
             if entries:
                 self._last_id = entries[-1].id
             if len(entries) < _PAGE:
@@ -84,9 +90,6 @@ class Outbox:
                     self._wait()
         except NotFoundError:
             _log.info("dataset %s was deleted: its last blocks are not told", entry.record.dataset_id)
-        except CorruptedError as error:
-            # Telling the others matters more; `odf verify` finds this one too.
-            _log.error("blocks of dataset %s cannot be told: %s", entry.record.dataset_id, error)
         return told
 
     def _events(

@@ -169,9 +169,15 @@ def _add_events(app: FastAPI) -> None:
             raise RequestError("blocks of the past are told dataset by dataset: say ?dataset=")
         if gateway.streams >= gateway.settings.max_subscribers:
             raise TooBusyError(f"{gateway.streams} streams are open already")
-        entries = await asyncio.to_thread(_entries, gateway, refs)
-        stream = gateway.stream()
-        await stream.start(entries, first, parse_last_event_id(last_seen, len(refs)) if last_seen else None)
+        # Counted before anything is waited for: others who ask meanwhile must see it.
+        gateway.streams += 1
+        try:
+            entries = await asyncio.to_thread(_entries, gateway, refs)
+            stream = gateway.stream()
+            await stream.start(entries, first, parse_last_event_id(last_seen, len(refs)) if last_seen else None)
+        except BaseException:
+            gateway.streams -= 1
+            raise
         return EventResponse(gateway, stream.texts())
 
 

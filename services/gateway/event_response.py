@@ -19,7 +19,7 @@ _HEADERS = {
 
 
 class EventResponse(Response):
-    """Sends texts as they come."""
+    """Sends texts as they come. The stream was counted by whoever made this; it is counted off when it ends."""
 
     media_type = "text/event-stream"
 
@@ -31,7 +31,6 @@ class EventResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        self._gateway.streams += 1
         metrics.SUBSCRIBERS.inc()
         sending = asyncio.ensure_future(self._send(send))
         leaving = asyncio.ensure_future(_left(receive))

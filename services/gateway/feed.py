@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,12 +19,14 @@ from odf_common.messages.block_appended import BlockAppended
 from services.gateway import metrics
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, KafkaError
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
 _BATCH = 1_000
+_PAUSE_S = 1.0
+_QUERY_S = 2.0
 
 
 class FeedClosedError(Exception):
@@ -111,7 +114,7 @@ class BlockConsumer:
     """A thread that reads the topic of new blocks from its end on, for as long as the gateway lives.
 
     It belongs to no group: every gateway sees every block. Where the broker goes away, it goes on from the same place
-    afterwards.
+    afterwards; so it does after a failure that nobody thought of.
     """
 
     def __init__(self, bootstrap_servers: str, feed: BlockFeed, loop: asyncio.AbstractEventLoop) -> None:
@@ -119,21 +122,74 @@ class BlockConsumer:
         self._feed = feed
         self._loop = loop
         self._stopping = threading.Event()
+        self._placed = threading.Event()
+        self._started_ms = 0
+        self._next: int | None = None
         self._thread = threading.Thread(target=self._run, name="blocks", daemon=True)
 
     def start(self) -> None:
         """Begin."""
+        self._started_ms = time.time_ns() // 1_000_000
         self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def wait_until_placed(self, timeout_s: float) -> bool:
+        """Wait until it is known where reading begins: no block that is announced later is missed."""
+        return self._placed.wait(timeout_s)
 
     def close(self) -> None:
         """Stop."""
         self._stopping.set()
+        self._placed.set()
         self._thread.join(4 * _POLL_S)
 
     def _run(self) -> None:
-        from confluent_kafka import OFFSET_END, TopicPartition
+        while self._goes_on():
+            try:
+                self._listen()
+            except Exception:
+                # Without this thread nobody would hear of a block any more, so it outlives whatever happens in it.
+                if self._goes_on():
+                    _log.exception("listening for new blocks failed, it begins anew")
+                    self._stopping.wait(_PAUSE_S)
 
-        consumer = clients.consumer(
+    def _goes_on(self) -> bool:
+        return not self._stopping.is_set() and not self._loop.is_closed()
+
+    def _listen(self) -> None:
+        from confluent_kafka import TopicPartition
+
+        consumer = self._opened()
+        try:
+            if self._next is None:
+                self._next = self._first_position(consumer)
+            self._placed.set()
+            if self._next is None:
+                return
+            consumer.assign([TopicPartition(BLOCKS, 0, self._next)])
+            while self._goes_on():
+                self._hand_on(consumer)
+        finally:
+            consumer.close()
+
+    def _hand_on(self, consumer: Consumer) -> None:
+        from confluent_kafka import TopicPartition
+
+        try:
+            events = read_events(consumer)
+        finally:
+            # Also behind what could not be handed on: it would fail again.
+            (place,) = consumer.position([TopicPartition(BLOCKS, 0)])
+            if place.offset >= 0:
+                self._next = place.offset
+        if events:
+            self._loop.call_soon_threadsafe(self._feed.deliver, events)
+
+    def _opened(self) -> Consumer:
+        return clients.consumer(
             self._bootstrap_servers,
             # Required by the client, used by nobody.
             group="odf.gateway",
@@ -142,18 +198,38 @@ class BlockConsumer:
             allow_auto_create_topics=False,
             reconnect_backoff_max_ms=500,
         )
-        consumer.assign([TopicPartition(BLOCKS, 0, OFFSET_END)])
-        try:
-            while not self._stopping.is_set():
-                events = read_events(consumer)
-                if events:
-                    self._loop.call_soon_threadsafe(self._feed.deliver, events)
-        except RuntimeError:
-            # The loop was closed while we were reading.
-            if not self._stopping.is_set():
-                raise
-        finally:
-            consumer.close()
+
+    def _first_position(self, consumer: Consumer) -> int | None:
+        """The topic's end, as soon as the broker tells; None if told to stop before."""
+        from confluent_kafka import KafkaException
+
+        while self._goes_on():
+            try:
+                return first_position(consumer, since_ms=self._started_ms)
+            except KafkaException as error:
+                if is_unknown_topic(error.args[0]):
+                    return 0  # whatever comes is new
+                _log.info("waiting for the end of topic %s: %s", BLOCKS, error.args[0].str())
+                self._stopping.wait(_POLL_S)
+        return None
+
+
+def first_position(consumer: Consumer, *, since_ms: int) -> int:
+    """The topic's end, or the first block announced since then if there is one: the broker may have come late."""
+    from confluent_kafka import TopicPartition
+
+    _, end = consumer.get_watermark_offsets(TopicPartition(BLOCKS, 0), timeout=_QUERY_S)
+    (found,) = consumer.offsets_for_times([TopicPartition(BLOCKS, 0, since_ms)], timeout=_QUERY_S)
+    if found.error is not None or found.offset < 0:
+        return int(end)
+    return min(int(found.offset), int(end))
+
+
+def is_unknown_topic(error: KafkaError) -> bool:
+    """Whether the broker says that the topic does not exist."""
+    from confluent_kafka import KafkaError as Kafka
+
+    return error.code() in (Kafka.UNKNOWN_TOPIC_OR_PART, Kafka._UNKNOWN_TOPIC, Kafka._UNKNOWN_PARTITION)
 
 
 def read_events(consumer: Consumer) -> list[BlockAppended]:

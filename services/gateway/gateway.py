@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,6 @@ from odf_common.catalog.records import DatasetEntry
 from odf_common.errors import OdfError
 from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias
-from odf_common.kafka.clients import admin_client, translated
 from odf_common.messages.block_appended import AppendedBlock, BlockAppended
 from odf_common.repository.repository import Repository
 from odf_common.storage.layout import HEAD
@@ -22,6 +21,7 @@ from services.gateway.ingest import Ingest
 from services.gateway.lookup import SourceLookup
 from services.gateway.messages import DatasetItem, DatasetList, Readiness
 from services.gateway.payloads import Budget
+from services.gateway.probes import OK, BrokerQuestion, Probe
 from services.gateway.publisher import Publisher
 from services.gateway.replay import History
 from services.gateway.settings import GatewaySettings
@@ -29,8 +29,7 @@ from services.gateway.streams import EventStream
 
 _log = logging.getLogger(__name__)
 
-_PROBE_S = 3.0
-_OK = "ok"
+_LISTENING_S = 5.0
 _SOURCE_EVENTS = frozenset({"AddPushSource", "DisablePushSource", "Seed"})
 
 
@@ -44,7 +43,9 @@ class Gateway:
     feed: BlockFeed
     history: History
     ingest: Ingest
-    bootstrap_servers: str
+    broker_probe: Probe
+    catalog_probe: Probe
+    is_listening: Callable[[], bool] = lambda: True
     streams: int = 0
     _replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
 
@@ -73,7 +74,8 @@ class Gateway:
                 feed=feed,
                 budget=Budget(settings.max_publishing, settings.max_publishing_size),
             ),
-            bootstrap_servers=bootstrap_servers,
+            broker_probe=Probe(BrokerQuestion(bootstrap_servers)),
+            catalog_probe=Probe(lambda: _ask_catalog(repository)),
         )
 
     def stream(self) -> EventStream:
@@ -112,29 +114,14 @@ class Gateway:
             return None
 
     async def readiness(self) -> Readiness:
-        """Ask the broker and the catalog."""
-        broker, catalog = await asyncio.gather(
-            _probe(asyncio.to_thread(self._ask_broker)), _probe(asyncio.to_thread(self._ask_catalog))
-        )
-        return Readiness(ready=broker == catalog == _OK, broker=broker, catalog=catalog)
-
-    def _ask_broker(self) -> None:
-        with translated("the broker"):
-            admin_client(self.bootstrap_servers).list_topics(timeout=_PROBE_S - 1)
-
-    def _ask_catalog(self) -> None:
-        self.repository.catalog.dataset_page(limit=1)
+        """Ask the broker and the catalog, or say what they answered a moment ago."""
+        broker, catalog = await asyncio.gather(self.broker_probe.answer(), self.catalog_probe.answer())
+        blocks = OK if self.is_listening() else "nobody listens for new blocks: restart the gateway"
+        return Readiness(ready=broker == catalog == blocks == OK, broker=broker, catalog=catalog, blocks=blocks)
 
 
-async def _probe(asked: Awaitable[None]) -> str:
-    try:
-        async with asyncio.timeout(_PROBE_S):
-            await asked
-    except TimeoutError:
-        return f"no answer within {_PROBE_S:g} s"
-    except OdfError as error:
-        return str(error)
-    return _OK
+def _ask_catalog(repository: Repository) -> None:
+    repository.catalog.dataset_page(limit=1)
 
 
 @asynccontextmanager
@@ -145,8 +132,11 @@ async def running(settings: GatewaySettings, location: str, catalog: Catalog, se
     )
     gateway = Gateway.of(settings, Repository.at(location, catalog), publisher, bootstrap_servers=servers)
     consumer = BlockConsumer(servers, gateway.feed, asyncio.get_running_loop())
+    gateway.is_listening = consumer.is_alive
     consumer.start()
     try:
+        # Whoever hears that the gateway serves may publish and wait for the block. Without a broker there is none.
+        await asyncio.to_thread(consumer.wait_until_placed, _LISTENING_S)
         yield gateway
     finally:
         gateway.feed.close()

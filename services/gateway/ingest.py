@@ -16,7 +16,7 @@ from services.gateway.lookup import SourceLookup, Target, choose
 from services.gateway.messages import CommittedBlock, PositionRange, Published
 from services.gateway.payloads import Budget, check_media_type, event_time_ms, messages_of, read_body
 from services.gateway.publisher import Publisher
-from services.gateway.receipts import committed
+from services.gateway.receipts import SkippedError, committed
 from services.gateway.settings import GatewaySettings
 
 
@@ -98,6 +98,8 @@ class Ingest:
                         await committed(subscription, target.source.source_name, target.topic, positions, blocks)
                 except TimeoutError:
                     note = f"published, but not committed within {wait_s:g} s"
+                except SkippedError as skipped:
+                    note = f"published, but skipped: a gap was accepted in the source ({skipped})"
                 except LaggedError:
                     note = "published; more blocks came than could be followed, so there is no receipt"
                 except FeedClosedError:

@@ -79,3 +79,5 @@ class Readiness(Message):
     ready: bool
     broker: str
     catalog: str
+    blocks: str
+    """Whether new blocks are listened for."""

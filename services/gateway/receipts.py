@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from odf_common.messages.block_appended import AppendedBlock, SourceProgress
 from services.gateway.feed import Subscription
 from services.gateway.messages import CommittedBlock, PositionRange
+
+
+class SkippedError(Exception):
+    """Somebody accepted a gap in which published positions lie: no block will cover them."""
 
 
 async def committed(
@@ -16,7 +20,10 @@ async def committed(
     positions: Sequence[PositionRange],
     into: list[CommittedBlock],
 ) -> None:
-    """Return when all positions are in blocks, which are added to `into` as they come."""
+    """Return when all positions are in blocks, which are added to `into` as they come.
+
+    SkippedError if some never will be.
+    """
     missing = [(each.partition, each.start, each.next) for each in positions]
     seen: set[int] = set()
     while missing:
@@ -27,9 +34,21 @@ async def committed(
         if block.sequence_number in seen:
             continue
         seen.add(block.sequence_number)
+        if progress.accepted_gap is not None and any(
+            start < progress.start.get(partition, 0) for partition, start, _ in missing
+        ):
+            raise SkippedError(progress.accepted_gap.reason)
         if any(_covers(progress, *each) for each in missing):
             into.append(_receipt(block, progress))
-        missing = [each for each in missing if progress.next.get(each[0], 0) < each[2]]
+        missing = list(_behind(progress, missing))
+
+
+def _behind(progress: SourceProgress, missing: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """What is still missing after a block."""
+    for partition, start, end in missing:
+        reached = progress.next.get(partition, 0)
+        if reached < end:
+            yield partition, max(start, reached), end
 
 
 def _covers(progress: SourceProgress, partition: int, start: int, end: int) -> bool:

@@ -15,6 +15,10 @@ from odf_common.storage.ports import ObjectStore
 from odf_common.wire.encoded_block import EncodedBlock
 
 
+STRETCH = 10_000
+"""So many hashes are kept at a time, however long the chain is."""
+
+
 class History:
     """The blocks of a repository's datasets."""
 
@@ -25,6 +29,21 @@ class History:
         """The number of the block that comes next."""
         head = self._repository.catalog.ref(entry.id, HEAD)
         return 0 if head is None else self._block(entry, head).block.sequence_number + 1
+
+    def stretches_from(
+        self, entry: DatasetEntry, first: int, *, until: Multihash | None = None, length: int = STRETCH
+    ) -> list[Multihash]:
+        """The last block of each stretch of the chain from number `first` to `until`, or to the head, oldest first."""
+        head = until or self._repository.catalog.ref(entry.id, HEAD)
+        if head is None:
+            return []
+        missing = self._block(entry, head).block.sequence_number - first + 1
+        if missing <= length:
+            return [head] if missing > 0 else []
+        walked = zip(range(missing, 0, -1), walk_back(self._objects(entry), head), strict=False)
+        ends = [stored.hash for left, stored in walked if left % length == 0 or left == missing]
+        ends.reverse()
+        return ends
 
     def hashes_from(self, entry: DatasetEntry, first: int, *, until: Multihash | None = None) -> list[Multihash]:
         """The blocks from number `first` to `until`, or to the head, oldest first."""

@@ -124,6 +124,13 @@ class EventStream:
     async def _replay(self, place: _Place, *, until: Multihash | None = None) -> AsyncIterator[str]:
         """What the chain holds and was not sent yet."""
         async with self.replays:
+            ends = await asyncio.to_thread(self.history.stretches_from, place.entry, place.next_number, until=until)
+        for end in ends:
+            async for text in self._replay_stretch(place, end):
+                yield text
+
+    async def _replay_stretch(self, place: _Place, until: Multihash) -> AsyncIterator[str]:
+        async with self.replays:
             hashes = await asyncio.to_thread(self.history.hashes_from, place.entry, place.next_number, until=until)
         for start in range(0, len(hashes), _PAGE):
             page = hashes[start : start + _PAGE]

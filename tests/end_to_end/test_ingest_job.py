@@ -333,6 +333,7 @@ def belongs_to_the_job(system: RunningSystem, folder: Path) -> bool:
 def test_keys_are_known_across_batches_and_restarts(system: RunningSystem) -> None:
     dataset = system.add("ledger", a_source(merge=LEDGER))
     dataset.publish(event("a"), event("b"))
+    dataset.wait_for_rows(2)  # rows of one batch are not compared with each other
     dataset.publish(event("b"), event("c"))
     dataset.wait_until_read()
     system.kill("ingest", signal.SIGTERM)

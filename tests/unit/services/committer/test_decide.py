@@ -60,6 +60,13 @@ def changed(batch: Completion, **fields: Any) -> Completion:
     return batch.model_copy(update={"add_data": batch.add_data.model_copy(update=fields)})
 
 
+def offsets_of(batch: Completion) -> KafkaOffsets:
+    state = batch.add_data.new_source_state
+    offsets = None if state is None else KafkaOffsets.of_state(state)
+    assert offsets is not None
+    return offsets
+
+
 def moved_on(chain: ChainState, *events: Any) -> ChainState:
     return sealed(events, chain)[1]
 
@@ -236,6 +243,18 @@ class TestSource:
         batch = changed(publisher.batch(), new_source_state=backwards)
         assert rejected(chain, batch).reason is RejectionReason.REFUSED
 
+    @pytest.mark.parametrize(
+        "counts", [{"records": 4}, {"records": 2}, {"duplicates": 1}, {"dead_letters": 1}, {"messages": 4}]
+    )
+    def test_a_batch_accounts_for_every_record(
+        self, chain: ChainState, publisher: Publisher, counts: dict[str, int]
+    ) -> None:
+        batch = publisher.batch(3)
+        wrong = offsets_of(batch).model_copy(update=counts).to_state("default")
+        answer = rejected(chain, changed(batch, new_source_state=wrong))
+        assert answer.reason is RejectionReason.REFUSED
+        assert "does not add up" in answer.message
+
     def test_a_batch_brings_no_checkpoint(self, chain: ChainState, publisher: Publisher) -> None:
         batch = changed(publisher.batch(), new_checkpoint=Checkpoint(physical_hash=chain.head, size=1))
         assert rejected(chain, batch).reason is RejectionReason.REFUSED
@@ -251,27 +270,31 @@ class TestTopic:
         assert answer.reason is RejectionReason.STALE
         assert "topic-2" in answer.message
 
-    def test_another_one_is_continued_with_an_accepted_gap(self, chain: ChainState, publisher: Publisher) -> None:
+    def test_another_one_is_continued_behind_an_accepted_gap(self, chain: ChainState, publisher: Publisher) -> None:
         chain = appended(chain, publisher.batch())
         again = Publisher(ID, topic_id="topic-2", offset=3, has_schema=True)
         gap = AcceptedGap(reason="deleted", lost_topic_id="topic-1", lost_next={0: 3})
-        mark = again.batch(0, gap=gap)
-        chain = appended(chain, mark)
-        assert decide(chain, mark) == AlreadyCommitted()
+        chain = moved_on(chain, again.batch(0, gap=gap).add_data)
         appended(chain, again.batch())
-
-    def test_a_gap_is_accepted_where_the_chain_is(self, chain: ChainState, publisher: Publisher) -> None:
-        chain = appended(chain, publisher.batch())
-        again = Publisher(ID, topic_id="topic-2", offset=3, has_schema=True)
-        gap = AcceptedGap(reason="deleted", lost_topic_id="topic-1", lost_next={0: 2})
-        assert rejected(chain, again.batch(0, gap=gap)).reason is RejectionReason.STALE
 
     def test_the_retention_may_have_overtaken_us(self, chain: ChainState, publisher: Publisher) -> None:
         chain = appended(chain, publisher.batch())
         later = Publisher(ID, offset=3, positions={0: 100}, has_schema=True)
         gap = AcceptedGap(reason="retention", lost_topic_id="topic-1", lost_next={0: 3})
-        chain = appended(chain, later.batch(0, gap=gap))
+        chain = moved_on(chain, later.batch(0, gap=gap).add_data)
         appended(chain, later.batch())
+
+    def test_a_batch_accepts_no_gap(self, chain: ChainState, publisher: Publisher) -> None:
+        chain = appended(chain, publisher.batch())
+        again = Publisher(ID, topic_id="topic-2", offset=3, has_schema=True)
+        gap = AcceptedGap(reason="deleted", lost_topic_id="topic-1", lost_next={0: 3})
+        assert rejected(chain, again.batch(0, gap=gap)).reason is RejectionReason.REFUSED
+
+    def test_it_keeps_its_name(self, chain: ChainState, publisher: Publisher) -> None:
+        chain = appended(chain, publisher.batch())
+        batch = publisher.batch()
+        renamed = offsets_of(batch).model_copy(update={"topic": "other"}).to_state("default")
+        assert rejected(chain, changed(batch, new_source_state=renamed)).reason is RejectionReason.REFUSED
 
 
 class TestWhateverTheOrder:

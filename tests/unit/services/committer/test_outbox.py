@@ -133,11 +133,21 @@ def test_a_deleted_dataset_is_left_out(repository: Repository, dataset: Dataset)
 def test_a_damaged_dataset_does_not_keep_the_others_back(
     repository: Repository, dataset: Dataset, tmp_path: Path
 ) -> None:
-    (tmp_path / "datasets" / dataset.entry.location / "blocks" / str(dataset.refs.get("head"))).write_bytes(b"damage")
+    block = tmp_path / "datasets" / dataset.entry.location / "blocks" / str(dataset.refs.get("head"))
+    whole = block.read_bytes()
+    block.write_bytes(b"damage")
     other = create_dataset(repository, "other")
     post = Post(repository)
     assert post.outbox.publish({}) == 2
     assert post.of(other) == hashes(other)
+    assert post.outbox.publish({}) == 0
+    post.outbox.mark()
+
+    block.write_bytes(whole)
+    later = Post(repository)
+    later.outbox.publish({})
+    assert later.of(dataset) == hashes(dataset)
+    assert later.of(other) == []
 
 
 def test_a_fenced_one_is_silent(repository: Repository, dataset: Dataset) -> None:
