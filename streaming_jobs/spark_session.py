@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from streaming_jobs.settings import SparkSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CHECKPOINT = "odf-checkpoint-"
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _SESSION_CONF = {
@@ -33,6 +37,7 @@ def start_spark(
     """Start Spark with the Kafka connector; retrieves its jars the first time, and says so to `on_progress`."""
     from pyspark.sql import SparkSession
 
+    remove_stale_checkpoints()
     find_java()  # says what to do where there is none, which Spark does not
     jars = jars_in(retrieve_jars("spark-kafka", on_progress))
     conf = _SESSION_CONF | {
@@ -72,8 +77,29 @@ def scratch_checkpoint() -> Iterator[Path]:
 
     It lives as long as the query: where to go on after that is in the chain (docs/decisions/0012-ingest-job.md).
     """
-    memory = Path("/dev/shm")  # noqa: S108 (a fresh folder is made below it)
-    with tempfile.TemporaryDirectory(
-        prefix="odf-checkpoint-", dir=memory if memory.is_dir() else None, ignore_cleanup_errors=True
-    ) as folder:
+    prefix = f"{_CHECKPOINT}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=_scratch_folder(), ignore_cleanup_errors=True) as folder:
         yield Path(folder)
+
+
+def remove_stale_checkpoints(folder: Path | None = None) -> None:
+    """Remove what processes left that were killed: it would fill the memory."""
+    for left in (folder or _scratch_folder()).glob(f"{_CHECKPOINT}*"):
+        named = re.fullmatch(rf"{_CHECKPOINT}(\d+)-.*", left.name)
+        if named is not None and not _is_running(int(named[1])):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _scratch_folder() -> Path:
+    memory = Path("/dev/shm")  # noqa: S108 (a fresh folder is made below it)
+    return memory if memory.is_dir() else Path(tempfile.gettempdir())
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True

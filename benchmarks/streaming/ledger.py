@@ -96,6 +96,7 @@ class _Ledger:
             staging=folder / "staging",
             messenger=cast(Messenger, _Nobody()),
             indexes=self._indexes,
+            topic_id_of=lambda _: "id",
         )
 
     def batch(self) -> float:

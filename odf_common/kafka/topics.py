@@ -41,7 +41,7 @@ SERVICE_TOPICS = (
 )
 
 
-def create_topics(admin: AdminClient, topics: Iterable[Topic]) -> None:
+def create_topics(admin: AdminClient, topics: Iterable[Topic], *, timeout_s: float = _TIMEOUT_S) -> None:
     """Create those that do not exist; StoreUnavailableError if the broker does not answer."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.cimpl import NewTopic
@@ -62,7 +62,7 @@ def create_topics(admin: AdminClient, topics: Iterable[Topic]) -> None:
     ]
     if not wanted:
         return
-    for name, created in admin.create_topics(wanted, request_timeout=_TIMEOUT_S).items():
+    for name, created in admin.create_topics(wanted, request_timeout=timeout_s).items():
         with translated(f"topic {name}"):
             try:
                 created.result()
@@ -80,13 +80,13 @@ class TopicDescription:
     partitions: int
 
 
-def describe_topic(admin: AdminClient, name: str) -> TopicDescription:
+def describe_topic(admin: AdminClient, name: str, *, timeout_s: float = _TIMEOUT_S) -> TopicDescription:
     """What the broker says of a topic; NotFoundError if it does not exist."""
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
     with translated(f"topic {name}"):
         try:
-            found = admin.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)[name].result()
+            found = admin.describe_topics(TopicCollection([name]), request_timeout=timeout_s)[name].result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise NotFoundError(f"there is no topic {name}") from error

@@ -1,4 +1,4 @@
-"""Records that could not be read: topic `odf.dead-letters`, key = dataset id, value = the original bytes."""
+"""Records that could not be read: topic `odf.dead-letters`, key = dataset id, value = the original bytes, to 16 MiB."""
 
 from __future__ import annotations
 

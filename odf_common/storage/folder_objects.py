@@ -52,6 +52,7 @@ class FolderObjects:
         self._folders = {kind: root / kind.value for kind in ObjectKind}
         self._prefixes = {kind: f"{folder}{os.sep}" for kind, folder in self._folders.items()}
         self._unsynced = _Unsynced()
+        self._has_put = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._root)!r})"
@@ -164,6 +165,11 @@ class FolderObjects:
         raise NotFoundError(f"{address} does not exist")
 
     def _prepare(self, folder: Path) -> None:
+        if not self._has_put:
+            # Whoever made these folders, such as a process that died, may not have synced them. Once is enough.
+            self._has_put = True
+            self._unsynced.add_folder(self._root)
+            self._unsynced.add_folder(self._root.parent)
         for changed in make_folder(folder):
             self._unsynced.add_folder(changed)
 

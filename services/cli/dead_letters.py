@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odf_common.errors import NotFoundError
+from odf_common.errors import MalformedBytesError, NotFoundError
 from services.cli.opening import DataDir, DatasetArgument, opened_repository, parsed_ref, settings_of
 from services.cli.reporting import Format, Output, Report, json_array, reporting
+from services.cli.tables import printable
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -74,7 +75,7 @@ def show(
         if letter.position == position and source in (None, letter.note.source_name):
             if output == Format.JSON:
                 return Report("", _document(letter) | {"valueHex": letter.value.hex()})
-            typer.echo(f"{letter.note.code}: {_safe(letter.note.reason)}", err=True)
+            typer.echo(f"{letter.note.code}: {printable(letter.note.reason)}", err=True)
             sys.stdout.buffer.write(letter.value)
             sys.stdout.buffer.flush()
             return Report("", {})
@@ -95,7 +96,7 @@ def _dead_letters(settings: Settings, dataset_id: DatasetId) -> Iterator[DeadLet
     seen: set[tuple[object, ...]] = set()
     with opened_consumer(bootstrap_servers(settings)) as reader:
         for message in read_to_end(reader, DEAD_LETTERS):
-            letter = _of_message(message, dataset_id)
+            letter = _readable(message, dataset_id)
             if letter is None:
                 continue
             note = letter.note
@@ -103,6 +104,16 @@ def _dead_letters(settings: Settings, dataset_id: DatasetId) -> Iterator[DeadLet
             if key not in seen:
                 seen.add(key)
                 yield letter
+
+
+def _readable(message: Message, dataset_id: DatasetId) -> DeadLetter | None:
+    """The dead letter of the dataset; a note that is none hides only its own message."""
+    try:
+        return _of_message(message, dataset_id)
+    except MalformedBytesError as error:
+        place = f"{message.topic()}, position {message.offset()}"
+        typer.echo(f"note: skipped what is no dead letter, topic {place}: {printable(str(error))}", err=True)
+        return None
 
 
 def _of_message(message: Message, dataset_id: DatasetId) -> DeadLetter | None:
@@ -132,10 +143,5 @@ def _line(letter: DeadLetter) -> str:
     value = letter.value[:_SHOWN_BYTES].decode("utf-8", "replace")
     more = "…" if len(letter.value) > _SHOWN_BYTES else ""
     note = letter.note
-    reason = f"{note.code}: {_safe(note.reason)}"
-    return f"{note.source_name}  {letter.position}  {note.timestamp}  {reason}  {_safe(value)}{more}"
-
-
-def _safe(text: str) -> str:
-    """Control characters would let a record take over the terminal."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    reason = f"{note.code}: {printable(note.reason)}"
+    return f"{note.source_name}  {letter.position}  {note.timestamp}  {reason}  {printable(value)}{more}"

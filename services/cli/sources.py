@@ -9,7 +9,7 @@ import typer
 
 from services.cli.opening import DataDir, DatasetArgument, chain_of, opened_repository, parsed_ref, settings_of
 from services.cli.reporting import Format, Output, Report, reporting
-from services.cli.tables import columns_text
+from services.cli.tables import columns_text, printable
 
 if TYPE_CHECKING:
     from odf_common.catalog.records import DatasetEntry, PushSourceBinding
@@ -33,8 +33,8 @@ def list_(dataset: DatasetArgument, data_dir: DataDir = None, output: Output = F
         found = [_described(binding, active) for binding in repository.catalog.push_sources(entry.id)]
     header = ("name", "state", "topic", "partitions", "batch-time", "batch-rows", "batch-bytes", "watermark-delay")
     rows = [_row(source) for source in found]
-    problems = "".join(f"\nproblem of {source['name']}: {source['problem']}" for source in found if source["problem"])
-    return Report(columns_text(header, rows) + problems if found else "no push sources", found)
+    problems = [printable(f"problem of {each['name']}: {each['problem']}") for each in found if each["problem"]]
+    return Report("\n".join([columns_text(header, rows), *problems]) if found else "no push sources", found)
 
 
 def _described(binding: PushSourceBinding, active: set[str]) -> dict[str, Any]:

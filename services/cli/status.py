@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from odf_common.errors import NotFoundError, StoreUnavailableError
 from services.cli.opening import DataDir, chain_of, opened_repository, settings_of
 from services.cli.reporting import Format, Output, Report, reporting
-from services.cli.tables import columns_text
+from services.cli.tables import columns_text, printable
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -136,7 +136,7 @@ def _text(services: dict[str, Any], datasets: list[dict[str, Any]]) -> str:
     header = ("dataset", "source", "lag", "seconds", "rows/s", "watermark", "head", "topic")
     rows = [_row(dataset, source) for dataset in datasets for source in dataset["sources"] or [None]]
     problems = [
-        f"problem of {dataset['alias']}, source {source['name']}: {source['problem']}"
+        printable(f"problem of {dataset['alias']}, source {source['name']}: {source['problem']}")
         for dataset in datasets
         for source in dataset["sources"]
         if source["problem"]

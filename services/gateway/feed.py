@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _POLL_S = 0.5
 _BATCH = 1_000
 _PAUSE_S = 1.0
-_QUERY_S = 2.0
+_QUERY_S = 1.0
 
 
 class FeedClosedError(Exception):

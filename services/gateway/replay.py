@@ -14,7 +14,6 @@ from odf_common.storage.layout import HEAD
 from odf_common.storage.ports import ObjectStore
 from odf_common.wire.encoded_block import EncodedBlock
 
-
 STRETCH = 10_000
 """So many hashes are kept at a time, however long the chain is."""
 

@@ -16,7 +16,7 @@ from services.broker.ports import PortTakenError
 from services.supervisor.services import Service
 from services.supervisor.status import ServiceState, ServiceStatus
 from services.supervisor.supervisor import Supervisor
-from services.supervisor.terminal import plain_line, services_table
+from services.supervisor.terminal import lost_line, plain_line, services_table
 
 _REFRESH_S = 1.0
 
@@ -58,6 +58,7 @@ def run(
 def _watch(supervisor: Supervisor, show: _Show, stopping: threading.Event) -> ServiceStatus | None:
     """Wait for a signal (None), or for a service that gives up before the system was ever complete."""
     complete = False
+    lost: set[str] = set()
     while supervisor.runs and not stopping.wait(_REFRESH_S):
         statuses = supervisor.states()
         show.refresh(statuses)
@@ -67,6 +68,10 @@ def _watch(supervisor: Supervisor, show: _Show, stopping: threading.Event) -> Se
         failed = [status for status in statuses if status.state is ServiceState.FAILED]
         if failed and not complete:
             return failed[0]
+        for status in failed:
+            if status.name not in lost:
+                lost.add(status.name)
+                show.lost(status)
     return None
 
 
@@ -98,6 +103,9 @@ class _Show:
     def refresh(self, statuses: list[ServiceStatus]) -> None:
         if self._live is not None:
             self._live.update(services_table(statuses), refresh=True)
+
+    def lost(self, status: ServiceStatus) -> None:
+        self._console.print(lost_line(status), markup=False, soft_wrap=True)
 
     def complete(self, supervisor: Supervisor) -> None:
         if (found := supervisor.endpoints) is not None:

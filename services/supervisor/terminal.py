@@ -51,6 +51,12 @@ def plain_line(status: ServiceStatus) -> str:
     return "  ".join([*parts, *filter(None, (status.url, status.detail))])
 
 
+def lost_line(status: ServiceStatus) -> str:
+    """What to know of a service that a running system goes on without."""
+    why = status.detail or "its log says why"
+    return f"odf: {status.name} has ended and is not started again: {why}. The others go on; restart `odf up` for all"
+
+
 def shown_duration(elapsed: timedelta) -> str:
     """`7s`, `3m 20s`, `5h 2m`, `3d 4h`."""
     seconds = max(0, int(elapsed.total_seconds()))

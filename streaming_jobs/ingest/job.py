@@ -48,11 +48,19 @@ class IngestJob:
                     self._look_around()
                 except StoreUnavailableError as error:
                     _log.warning("the catalog does not answer", error=str(error))
+                self._context.messenger.check()
                 for pipeline in list(self._pipelines.values()):
+                    if is_stopping():  # each may wait for a broker that is away
+                        break
                     pipeline.tick()
         finally:
-            for pipeline in self._pipelines.values():
-                pipeline.stop()
+            self._stop()
+
+    def _stop(self) -> None:
+        for pipeline in self._pipelines.values():
+            pipeline.end()  # all at once, then wait for each
+        for pipeline in self._pipelines.values():
+            pipeline.stop()
 
     def _on_event(self, event: AppendedBlock | Rejection) -> None:
         pipeline = self._pipelines.get(event.dataset_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import structlog
@@ -41,6 +41,7 @@ _SETTLE_S = 0.25
 
 _MAX_BACK_OFF_S = 60.0
 _WELL_AFTER_S = 30.0
+_WELL_WITHIN_S = 5.0  # a run whose batches wait longer for their commit is not well, however long it is there
 _LOOK_AGAIN_S = 30.0
 _CHECK_TOPICS_S = 3.0
 _SAMPLE_FROM = 1_000  # messages that wait
@@ -78,7 +79,7 @@ class DatasetPipeline:
             self._failed(failure)
         elif now >= self._topics_due:
             self._check_topics(self._run)
-        elif self._failures and now - self._started > _WELL_AFTER_S:
+        elif self._failures and now - self._started > _WELL_AFTER_S and self._run.waiting_s() < _WELL_WITHIN_S:
             self._failures = 0
 
     def on_block(self, block: AppendedBlock) -> None:
@@ -116,6 +117,11 @@ class DatasetPipeline:
         self.stop()
         self._due = time.monotonic() + _SETTLE_S
 
+    def end(self) -> None:
+        """Begin to stop, without waiting."""
+        if self._run is not None:
+            self._run.end()
+
     def stop(self) -> None:
         """Stop reading."""
         run, self._run = self._run, None
@@ -126,7 +132,7 @@ class DatasetPipeline:
     def _recover(self, trouble: Trouble) -> None:
         if isinstance(trouble.error, _SOURCE_IS_TO_BLAME) and trouble.source_name is not None:
             self._refused[trouble.source_name] = trouble.reason
-        if trouble.error is None and self._run is not None and self._run.sizes:
+        if trouble.is_resize:
             self.restart(trouble.reason)
         else:
             self._failed(trouble.reason)
@@ -162,7 +168,7 @@ class DatasetPipeline:
         if not ready:
             return None
         sources = {name: source for name, (source, _, _) in ready.items()}
-        run = DatasetRun(lambda: self._open_writer(dataset, chain, state, sources), sources)
+        run = DatasetRun(lambda is_closed: self._open_writer(dataset, chain, state, sources, is_closed), sources)
         try:
             for source, extent, start in ready.values():
                 self._add_query(run, source, extent, start)
@@ -202,7 +208,12 @@ class DatasetPipeline:
         )
 
     def _open_writer(
-        self, dataset: Dataset, chain: MetadataChain, state: ChainState, sources: dict[str, Source]
+        self,
+        dataset: Dataset,
+        chain: MetadataChain,
+        state: ChainState,
+        sources: dict[str, Source],
+        is_closed: Callable[[], bool],
     ) -> BatchWriter:
         indexes = KeyIndexes.for_plans(
             self._context.indexes, self._entry.id, [source.plan for source in sources.values()]
@@ -211,7 +222,13 @@ class DatasetPipeline:
             indexes.catch_up(chain, dataset.objects, state.vocabulary)
             remove_left_overs(self._context.staging, self._entry.id)
             return BatchWriter(
-                state, sources, staging=self._context.staging, messenger=self._context.messenger, indexes=indexes
+                state,
+                sources,
+                staging=self._context.staging,
+                messenger=self._context.messenger,
+                indexes=indexes,
+                topic_id_of=lambda topic: self._context.topics.describe(topic).id,
+                is_closed=is_closed,
             )
         except BaseException:
             indexes.close()  # it locks its files
@@ -245,7 +262,7 @@ class DatasetPipeline:
         self._bindings[binding.source_name] = _with_problem(binding, problem)
 
     def _check_topics(self, run: DatasetRun) -> None:
-        """Spark does not tell a topic from another one of the same name."""
+        """Notice a topic that was made anew although nothing comes of it; of what comes, the writer asks."""
         self._topics_due = time.monotonic() + _CHECK_TOPICS_S
         try:
             for source in run.sources.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT = 16
 """Batches that may wait for their commit; they lie on the disk, not in memory."""
 
+MAX_COMMIT_S = 60.0
+"""A batch whose commit was not told for so long is proposed anew: its completion or the answer to it may be lost."""
+
 _MAX_READ_AHEAD = 1
 """Batches that may wait in memory, beside the one being written."""
 
@@ -42,6 +46,8 @@ class Trouble:
     reason: str
     error: BaseException | None = None
     source_name: str | None = None
+    is_resize: bool = False
+    """Nothing went wrong: batches are to take another number of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +70,29 @@ class _InFlight:
     system_time: Timestamp
     source_name: str
     next: Mapping[int, int]
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The last that the main thread heard of a source; the writer takes note of it after the batch it is at."""
+
+    time: float
+    next: Mapping[int, int]
 
 
 class _Stop:
     pass
 
 
+OpenWriter = Callable[[Callable[[], bool]], "BatchWriter"]
+"""Opens the writer of a run; it is given a function that tells whether the run is over."""
+
+
 class DatasetRun:
     """Started once, closed once. Blocks and rejections are told to it by the job's main thread."""
 
-    def __init__(self, open_writer: Callable[[], BatchWriter], sources: Mapping[str, Source]) -> None:
+    def __init__(self, open_writer: OpenWriter, sources: Mapping[str, Source]) -> None:
         self.sources = dict(sources)
         self.sizes: dict[str, MessageSize] = {}
         self._queries: dict[str, SourceQuery] = {}
@@ -83,6 +102,7 @@ class DatasetRun:
         self._inbox: SimpleQueue[_Messages | _Committed | _Stop] = SimpleQueue()
         self._slots = threading.BoundedSemaphore(_MAX_READ_AHEAD + 1)
         self._in_flight: deque[_InFlight] = deque()
+        self._told: dict[str, _Told] = {}
         self._committed_next: dict[str, Mapping[int, int]] = {
             name: source.read_before.next for name, source in sources.items() if source.read_before
         }
@@ -107,6 +127,7 @@ class DatasetRun:
     def on_block(self, block: AppendedBlock) -> None:
         """Take note of a block of this dataset."""
         if block.source is not None:
+            self._told[block.source.name] = _Told(time.monotonic(), block.source.next)
             end = None if block.offset_interval is None else block.offset_interval.end + 1
             self._inbox.put(_Committed(end, block.system_time, block.source.name, block.source.next))
 
@@ -120,20 +141,44 @@ class DatasetRun:
 
     def trouble(self) -> Trouble | None:
         """Why the run cannot go on; None if all is well."""
-        if self._trouble is not None:
-            return self._trouble
+        failure = self._trouble or self._stopped_query() or self._overdue()
+        if failure is None and self.sizes:
+            return Trouble("messages have another size: batches take another number of them", is_resize=True)
+        return failure
+
+    def waiting_s(self) -> float:
+        """For how long nothing was heard of a source's batches that wait for their commit; 0 if none do."""
+        now = time.monotonic()
+        nothing = _Told(0.0, {})
+        waiting = ((batch, self._told.get(batch.source_name, nothing)) for batch in list(self._in_flight))
+        return max(
+            (now - max(batch.since, told.time) for batch, told in waiting if not reaches(told.next, batch.next)),
+            default=0.0,
+        )
+
+    def end(self) -> None:
+        """Let the writer stop as soon as it can, without waiting for it."""
+        self._closed.set()
+        self._inbox.put(_Stop())
+
+    def close(self) -> None:
+        """Stop the queries and the writer; what waits is dropped, as it is read again from the topics."""
+        self.end()
+        for query in self._queries.values():
+            query.stop()
+        self._thread.join()
+
+    def _stopped_query(self) -> Trouble | None:
         for name, query in self._queries.items():
             if not query.is_running:
                 return Trouble(f"the query of source {name!r} stopped: {query.failure() or 'no reason given'}")
         return None
 
-    def close(self) -> None:
-        """Stop the queries and the writer; what waits is dropped, as it is read again from the topics."""
-        self._closed.set()
-        self._inbox.put(_Stop())
-        for query in self._queries.values():
-            query.stop()
-        self._thread.join()
+    def _overdue(self) -> Trouble | None:
+        waiting = self.waiting_s()
+        if waiting <= MAX_COMMIT_S:
+            return None
+        return Trouble(f"no commit for {waiting:.0f} s, is the committer running? The batches are proposed anew")
 
     def _measure(self, source_name: str, values: pa.ChunkedArray) -> None:
         settings = self.sources[source_name].binding.settings
@@ -141,12 +186,11 @@ class DatasetRun:
             size = MessageSize.of(values)
             assert size is not None
             self.sizes[source_name] = size
-            self._trouble = self._trouble or Trouble("messages have another size: batches take another number of them")
 
-    def _write_batches(self, open_writer: Callable[[], BatchWriter]) -> None:
+    def _write_batches(self, open_writer: OpenWriter) -> None:
         source_name: str | None = None
         try:
-            writer = open_writer()
+            writer = open_writer(self._closed.is_set)
             try:
                 waiting: deque[_Messages] = deque()
                 while not self._closed.is_set():
@@ -163,6 +207,9 @@ class DatasetRun:
             finally:
                 writer.close()
         except Exception as error:
+            if self._closed.is_set():
+                _log.info("batch given up", source=source_name, reason=str(error))
+                return
             _log.exception("writing batches failed", source=source_name)
             self._trouble = Trouble(str(error), error, source_name)
 
@@ -174,7 +221,7 @@ class DatasetRun:
                 covered = KafkaOffsets.of_state(state)
                 assert covered is not None
                 self._in_flight.append(
-                    _InFlight(completion.id, completion.system_time, state.source_name, covered.next)
+                    _InFlight(completion.id, completion.system_time, state.source_name, covered.next, time.monotonic())
                 )
         finally:
             self._slots.release()

@@ -15,7 +15,7 @@ from streaming_jobs.ingest.positions import TopicExtent
 if TYPE_CHECKING:
     from odf_common.catalog.records import PushSourceBinding
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 3.0  # the job must not wait longer for a broker that is away: it may have been told to stop
 _SAMPLE = 64  # messages
 _SAMPLE_TIMEOUT_S = 2.0
 
@@ -32,11 +32,12 @@ class PushTopics:
         create_topics(
             self._admin,
             [Topic(name=binding.topic, partitions=binding.settings.partitions) for binding in bindings],
+            timeout_s=_TIMEOUT_S,
         )
 
     def describe(self, name: str) -> TopicDescription:
         """The topic's id and partitions; NotFoundError if it is gone."""
-        return describe_topic(self._admin, name)
+        return describe_topic(self._admin, name, timeout_s=_TIMEOUT_S)
 
     def extent(self, name: str) -> TopicExtent:
         """The topic and what it holds."""

@@ -8,7 +8,7 @@ rejected that account is worthless, and the writer is thrown away for a new one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ import structlog
 
 from odf_common.crash_points import crash_point
 from odf_common.data.slice_writer import SliceWriter
+from odf_common.errors import OdfError
 from odf_common.ingest.batch import Batch, make_batch
 from odf_common.ingest.messages import Code, Problem, unreadable
 from odf_common.messages.completion import Completion
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 
+class AnotherTopicError(OdfError):
+    """A source's topic is not the one any more that its positions are of."""
+
+
 class BatchWriter:
     """Stages and proposes the batches of one dataset. Used by one thread."""
 
@@ -53,6 +58,8 @@ class BatchWriter:
         staging: Path,
         messenger: Messenger,
         indexes: KeyIndexes,
+        topic_id_of: Callable[[str], str],
+        is_closed: Callable[[], bool] = lambda: False,
     ) -> None:
         assert chain.dataset_id is not None
         self._dataset_id = chain.dataset_id
@@ -65,6 +72,8 @@ class BatchWriter:
         self._staging = staging
         self._messenger = messenger
         self._indexes = indexes
+        self._topic_id_of = topic_id_of
+        self._is_closed = is_closed
         staging_folder(staging, self._dataset_id).mkdir(parents=True, exist_ok=True)
 
     def write(self, source_name: str, messages: pa.Table) -> Iterator[Completion]:
@@ -72,7 +81,9 @@ class BatchWriter:
 
         Yields each proposal just before it is sent, so that whoever listens for its answer knows it by then.
         """
-        for piece in pieces(messages, self._sources[source_name].binding.settings):
+        source = self._sources[source_name]
+        self._check_topic(source)
+        for piece in pieces(messages, source.binding.settings):
             yield from self._write_readable(source_name, piece)
 
     def committed(self, next_offset: int) -> None:
@@ -82,6 +93,18 @@ class BatchWriter:
     def close(self) -> None:
         """Let go of the files."""
         self._indexes.close()
+
+    def _check_topic(self, source: Source) -> None:
+        """Spark goes on in another topic of the same name without a word; ids are asked for after it has read.
+
+        If the id is the old one now, then the messages are of the old topic, as no id ever comes back.
+        """
+        found = self._topic_id_of(source.binding.topic)
+        if found != source.topic_id:
+            raise AnotherTopicError(
+                f"topic {source.binding.topic} was created again: it has the id {found}, not {source.topic_id}; "
+                "what was read from it is dropped"
+            )
 
     def _write_readable(self, source_name: str, messages: pa.Table) -> Iterator[Completion]:
         """Where the preprocess query fails on the messages, find out on which: the others go through."""
@@ -102,7 +125,7 @@ class BatchWriter:
         batch = self._batch(source, messages, system_time, refused)
         if batch.unreadable:
             crash_point("job.before-dead-letters")
-            self._messenger.bury(self._dataset_id, source, batch.unreadable, system_time)
+            self._messenger.bury(self._dataset_id, source, batch.unreadable, system_time, is_closed=self._is_closed)
             crash_point("job.after-dead-letters")
         staged = self._stage(batch, source)
         covered = self._covered(source, messages, batch)

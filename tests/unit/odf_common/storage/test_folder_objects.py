@@ -116,6 +116,19 @@ def test_what_others_have_put_is_synced_if_named(tmp_path: Path, store: FolderOb
     assert sorted(synced.paths[1:]) == [tmp_path, root, root / "blocks"]
 
 
+def test_folders_that_others_have_made_are_synced_once(tmp_path: Path, store: FolderObjects, synced: Synced) -> None:
+    store.put_block(BLOCK, b"block")
+    store.sync()
+    synced.paths.clear()
+    root = tmp_path / "dataset"
+    again = FolderObjects(root)
+    for _ in range(2):
+        again.put_block(BLOCK, b"block")
+        again.sync()
+    assert sorted(synced.paths[1:4]) == [tmp_path, root, root / "blocks"]
+    assert synced.paths[4:] == [root / "blocks" / str(BLOCK), root / "blocks"]
+
+
 def test_many_files_are_synced_too(store: FolderObjects, synced: Synced) -> None:
     for number in range(100):
         store.put_block(sha3_256(bytes([number])), bytes([number]))

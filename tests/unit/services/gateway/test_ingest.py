@@ -8,13 +8,15 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError
 
-from odf_common.metadata.events import AddPushSource, DisablePushSource
+from odf_common.messages.kafka_offsets import AcceptedGap, KafkaOffsets
+from odf_common.metadata.events import AddData, AddPushSource, DisablePushSource
 from odf_common.metadata.sources import ReadStepCsv, ReadStepJson, ReadStepParquet
 from odf_common.repository.repository import Repository
 from odf_common.timestamp import Timestamp
 from services.gateway.gateway import Gateway
 from tests.unit.services.gateway.builders import (
     NDJSON,
+    NOON,
     FakeProducer,
     a_client,
     a_dataset,
@@ -264,6 +266,16 @@ class TestReceipts:
                 "watermark": "2024-01-01T12:00:00Z",
             }
         ]
+
+    async def test_positions_in_an_accepted_gap_have_no_receipt(self, repository: Repository) -> None:
+        dataset = a_dataset(repository)
+        gap = AcceptedGap(reason="retention", lost_topic_id="id", lost_next={})
+        mark = KafkaOffsets(topic=TOPIC, topic_id="id", start={0: 5}, next={0: 5}, accepted_gap=gap)
+        told = append(dataset, AddData(new_source_state=mark.to_state("default"), new_watermark=NOON))
+        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver(told))
+        assert answer.status_code == 202
+        assert answer.json()["note"] == "published, but skipped: a gap was accepted in the source (retention)"
+        assert "blocks" not in answer.json()
 
     async def test_blocks_elsewhere_are_no_receipt(self, repository: Repository) -> None:
         dataset = a_dataset(repository)

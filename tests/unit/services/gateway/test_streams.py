@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from odf_common.errors import InvalidTextError
+from odf_common.errors import InvalidTextError, NotFoundError
+from odf_common.identity.multihash import Multihash
 from odf_common.repository.repository import Dataset, Repository
 from services.gateway.gateway import Gateway
+from services.gateway.replay import History
 from services.gateway.streams import From, parse_from, parse_last_event_id
 from tests.unit.services.gateway.builders import a_client, a_dataset, a_gateway, append, watermarks
 
@@ -181,6 +185,40 @@ async def test_streams_are_bounded(repository: Repository) -> None:
     async with a_gateway(repository, max_subscribers=1) as gateway, a_client(gateway) as client:
         gateway.streams = 1
         assert (await client.get("/events")).status_code == 429
+
+
+async def test_streams_count_before_anything_is_waited_for(repository: Repository) -> None:
+    may_look = threading.Event()
+
+    def look(ref: object) -> None:
+        assert may_look.wait(5)
+        raise NotFoundError("there is no such dataset")
+
+    async with a_gateway(repository, max_subscribers=1) as gateway, a_client(gateway) as client:
+        with mock.patch.object(gateway.repository.catalog, "dataset", side_effect=look):
+            first = asyncio.ensure_future(client.get("/events?dataset=nothing"))
+            async with asyncio.timeout(5):
+                while not gateway.streams:
+                    await asyncio.sleep(0)
+            assert (await client.get("/events?dataset=nothing")).status_code == 429
+            may_look.set()
+            assert (await first).status_code == 404
+        assert gateway.streams == 0
+
+
+@pytest.mark.parametrize("first", range(8))
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+def test_a_long_chain_is_read_in_stretches(repository: Repository, first: int, length: int) -> None:
+    dataset = a_dataset(repository)
+    append(dataset, *watermarks(5))
+    history = History(repository)
+    ends = history.stretches_from(dataset.entry, first, length=length)
+    found: list[Multihash] = []
+    for end in ends:
+        stretch = history.hashes_from(dataset.entry, first + len(found), until=end)
+        assert len(stretch) <= length
+        found += stretch
+    assert found == history.hashes_from(dataset.entry, first)
 
 
 def test_places_to_begin() -> None:

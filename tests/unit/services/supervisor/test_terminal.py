@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from services.supervisor.status import ServiceState, ServiceStatus
-from services.supervisor.terminal import plain_line, services_table, shown_duration
+from services.supervisor.terminal import lost_line, plain_line, services_table, shown_duration
 
 SINCE = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -28,6 +28,14 @@ def test_each_service_has_one_line() -> None:
 def test_a_change_is_one_line() -> None:
     status = ServiceStatus(name="gateway", state=ServiceState.READY, since=SINCE, pid=8, restarts=1, url="http://a:1")
     assert plain_line(status) == "12:00:00  gateway    ready  pid 8  restarts 1  http://a:1"
+
+
+def test_a_service_that_is_gone_for_good_is_one_line() -> None:
+    status = ServiceStatus(name="committer", state=ServiceState.FAILED, since=SINCE, detail="another one took over")
+    assert lost_line(status) == (
+        "odf: committer has ended and is not started again: another one took over. "
+        "The others go on; restart `odf up` for all"
+    )
 
 
 @pytest.mark.parametrize(

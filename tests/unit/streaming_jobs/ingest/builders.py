@@ -80,7 +80,15 @@ class PlayedMessenger:
     def propose(self, completion: Completion) -> None:
         self.sent.append(completion)
 
-    def bury(self, dataset_id: DatasetId, source: Source, records: Iterable[Unreadable], found: Timestamp) -> None:
+    def bury(
+        self,
+        dataset_id: DatasetId,
+        source: Source,
+        records: Iterable[Unreadable],
+        found: Timestamp,
+        *,
+        is_closed: Callable[[], bool],
+    ) -> None:
         self.sent += records
 
     @property
@@ -100,6 +108,7 @@ class Bench:
     dataset_id: DatasetId = field(default_factory=lambda: KeyPair.generate().dataset_id)
 
     def __post_init__(self) -> None:
+        self.topic_ids = {f"topic.{name}": TOPIC_ID for name in self.merges}
         self.store = local_folder(self.folder / str(self.dataset_id.multibase))
         self.chain = MetadataChain(self.store.objects, self.store.refs)
         self.append(Seed(dataset_id=self.dataset_id, dataset_kind=DatasetKind.ROOT))
@@ -141,14 +150,25 @@ class Bench:
         indexes.catch_up(self.chain, self.store.objects, self.chain.state().vocabulary)
         return indexes
 
-    def writer(self, sources: Mapping[str, Source] | None = None, state: ChainState | None = None) -> BatchWriter:
+    def writer(
+        self,
+        sources: Mapping[str, Source] | None = None,
+        state: ChainState | None = None,
+        is_closed: Callable[[], bool] = lambda: False,
+    ) -> BatchWriter:
         return BatchWriter(
             state or self.chain.state(),
             sources or self.sources(),
             staging=self.staging,
             messenger=cast(Messenger, self.messenger),
             indexes=self.indexes(),
+            topic_id_of=self.topic_ids.__getitem__,
+            is_closed=is_closed,
         )
+
+    def open_writer(self, is_closed: Callable[[], bool]) -> BatchWriter:
+        """As a run asks for it."""
+        return self.writer(is_closed=is_closed)
 
     def commit(self, *completions: Completion) -> list[AppendedBlock]:
         """What the committer does, and tells."""

@@ -3,11 +3,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from odf_common.errors import StoreUnavailableError
 from odf_common.ingest.errors import BadInputSchemaError
 from odf_common.messages.block_appended import AppendedBlock
 from odf_common.messages.completion import Completion
@@ -53,7 +55,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture
 def run(bench: Bench) -> Iterator[DatasetRun]:
-    run = DatasetRun(bench.writer, bench.sources())
+    run = DatasetRun(bench.open_writer, bench.sources())
     yield run
     run.close()
     assert not run._thread.is_alive()
@@ -129,7 +131,7 @@ def test_no_more_than_so_many_wait_for_their_commit(bench: Bench, run: DatasetRu
 def test_a_slow_writer_keeps_its_queries_waiting(bench: Bench) -> None:
     may_write = threading.Event()
 
-    def open_writer() -> BatchWriter:
+    def open_writer(_: Callable[[], bool]) -> BatchWriter:
         assert may_write.wait(DEADLINE_S)
         return bench.writer()
 
@@ -222,11 +224,11 @@ def test_a_watermark_set_by_hand_is_no_batch(bench: Bench, run: DatasetRun) -> N
 
 def test_a_batch_of_an_earlier_run_is_noticed(bench: Bench) -> None:
     """Such as one that was proposed right before a crash, and committed after the new start."""
-    before = DatasetRun(bench.writer, bench.sources())
+    before = DatasetRun(bench.open_writer, bench.sources())
     publish(before, "a", "b", "c")
     (earlier,) = wait_for_proposals(bench, 1)
     before.close()
-    after = DatasetRun(bench.writer, bench.sources())
+    after = DatasetRun(bench.open_writer, bench.sources())
     publish(after, "a")
     publish(after, "b", start=1)
     wait_for_proposals(bench, 3)
@@ -240,12 +242,12 @@ def test_a_batch_of_an_earlier_run_is_noticed(bench: Bench) -> None:
 
 def test_the_same_positions_in_a_batch_of_an_earlier_run_are_noticed(bench: Bench) -> None:
     """It may hold other rows, as queries may say `now()`: the key index must not believe that they are the own ones."""
-    before = DatasetRun(bench.writer, bench.sources())
+    before = DatasetRun(bench.open_writer, bench.sources())
     publish(before, "a")
     (earlier,) = wait_for_proposals(bench, 1)
     before.close()
     eventually(lambda: Timestamp.now().truncated_to_ms() > earlier.system_time)
-    after = DatasetRun(bench.writer, bench.sources())
+    after = DatasetRun(bench.open_writer, bench.sources())
     publish(after, "a")
     wait_for_proposals(bench, 2)
     tell(after, bench.commit(earlier))
@@ -274,7 +276,7 @@ def test_a_query_that_stopped_is_trouble(bench: Bench, run: DatasetRun) -> None:
 
 def test_records_that_do_not_fit_are_the_trouble_of_their_source(tmp_path: Path) -> None:
     bench = Bench(tmp_path, merges={"default": LEDGER, "other": LEDGER}, read=ReadStepNdJson())
-    run = DatasetRun(bench.writer, bench.sources())
+    run = DatasetRun(bench.open_writer, bench.sources())
     run.on_messages("other", messages(b'{"city":["no","key"]}'))
     eventually(lambda: run.trouble() is not None)
     trouble = run.trouble()
@@ -286,7 +288,7 @@ def test_records_that_do_not_fit_are_the_trouble_of_their_source(tmp_path: Path)
 
 
 def test_a_writer_that_cannot_start_is_trouble_of_the_dataset(bench: Bench) -> None:
-    def open_writer() -> BatchWriter:
+    def open_writer(_: Callable[[], bool]) -> BatchWriter:
         raise OSError("disk full")
 
     run = DatasetRun(open_writer, bench.sources())
@@ -299,11 +301,86 @@ def test_a_writer_that_cannot_start_is_trouble_of_the_dataset(bench: Bench) -> N
 
 def test_messages_of_another_size_start_the_queries_anew(tmp_path: Path) -> None:
     bench = Bench(tmp_path, settings={"batch_bytes": 1 << 10})
-    run = DatasetRun(bench.writer, bench.sources())
+    run = DatasetRun(bench.open_writer, bench.sources())
     run.add_query(cast(SourceQuery, PlayedQuery(bench)), max_messages=100)
     publish(run, *["x" * 100] * 50)
     trouble = run.trouble()
     assert trouble is not None
     assert "another size" in trouble.reason
+    assert trouble.is_resize
     assert run.sizes["default"].bytes == len(event("x" * 100))
     run.close()
+
+
+def test_a_failure_counts_more_than_another_size(tmp_path: Path) -> None:
+    """Otherwise a query that always fails would be started anew without a pause."""
+    bench = Bench(tmp_path, settings={"batch_bytes": 1 << 10})
+    run = DatasetRun(bench.open_writer, bench.sources())
+    query = PlayedQuery(bench)
+    run.add_query(cast(SourceQuery, query), max_messages=100)
+    publish(run, *["x" * 100] * 50)
+    query.is_running = False
+    trouble = run.trouble()
+    assert trouble is not None
+    assert trouble.reason.endswith("boom")
+    assert not trouble.is_resize
+    run.close()
+
+
+def test_a_commit_that_is_never_told_is_trouble(bench: Bench, run: DatasetRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(run, "a")
+    (first,) = wait_for_proposals(bench, 1)
+    assert run.trouble() is None
+    monkeypatch.setattr(run_module, "MAX_COMMIT_S", 0.0)
+    eventually(lambda: run.trouble() is not None)
+    trouble = run.trouble()
+    assert trouble is not None
+    assert "no commit for" in trouble.reason
+    assert not trouble.is_resize
+    tell(run, bench.commit(first))
+    eventually(lambda: run.trouble() is None)
+    assert run.waiting_s() == 0.0
+
+
+def test_each_commit_that_is_told_gives_the_next_ones_time(bench: Bench, run: DatasetRun) -> None:
+    publish(run, "a")
+    publish(run, "b", start=1)
+    first, _ = wait_for_proposals(bench, 2)
+    long_ago = time.monotonic() - 1_000
+    for place in range(2):
+        run._in_flight[place] = replace(run._in_flight[place], since=long_ago)
+    assert run.trouble() is not None
+    tell(run, bench.commit(first))
+    assert run.trouble() is None
+
+
+def test_commits_that_are_told_while_the_writer_is_busy_count(
+    bench: Bench, run: DatasetRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_bury = threading.Event()
+    monkeypatch.setattr(bench.messenger, "bury", lambda *_, **__: may_bury.wait(DEADLINE_S))
+    publish(run, "a")
+    (first,) = wait_for_proposals(bench, 1)
+    run.on_messages("default", messages(b"broken", start=1))
+    assert run.waiting_s() > 0
+    tell(run, bench.commit(first))
+    assert run.waiting_s() == 0
+    may_bury.set()
+
+
+def test_a_run_that_is_over_gives_its_batch_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as dead letters that wait for a broker that is away."""
+    burying = threading.Event()
+
+    def bury(*_: object, is_closed: Callable[[], bool]) -> None:
+        burying.set()
+        eventually(is_closed)
+        raise StoreUnavailableError("given up")
+
+    monkeypatch.setattr(bench.messenger, "bury", bury)
+    run = DatasetRun(lambda is_closed: bench.writer(is_closed=is_closed), bench.sources())
+    run.on_messages("default", messages(b"broken"))
+    assert burying.wait(DEADLINE_S)
+    run.close()
+    assert run.trouble() is None
+    assert not bench.messenger.sent

@@ -17,7 +17,7 @@ from odf_common.metadata.transforms import SqlQueryStep, TransformSql
 from odf_common.timestamp import Timestamp
 from streaming_jobs.ingest import writer as writer_module
 from streaming_jobs.ingest.preprocess import PreprocessError
-from streaming_jobs.ingest.writer import BatchWriter
+from streaming_jobs.ingest.writer import AnotherTopicError, BatchWriter
 from tests.unit.streaming_jobs.ingest.builders import LEDGER, Bench, event, messages, offsets_of
 
 BROKEN = b'{"city":'
@@ -102,13 +102,23 @@ def test_dead_letters_are_with_the_broker_before_the_completion(bench: Bench) ->
 
 
 def test_a_failure_to_bury_proposes_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ConnectionError("broker away")
 
     monkeypatch.setattr(bench.messenger, "bury", fail)
     with pytest.raises(ConnectionError):
         written(bench, BROKEN, event("a"))
     assert not bench.messenger.sent
+
+
+def test_what_was_read_from_a_topic_made_anew_is_dropped(bench: Bench) -> None:
+    with closing(bench.writer()) as writer:
+        written(bench, event("a"), writer=writer)
+        bench.topic_ids["topic.default"] = "topic-2"
+        with pytest.raises(AnotherTopicError, match="the id topic-2, not topic-1"):
+            list(writer.write("default", messages(BROKEN, event("b"), start=1)))
+    assert len(bench.messenger.sent) == 1
+    assert not bench.messenger.letters
 
 
 def test_limits_cut_a_batch_into_several(tmp_path: Path) -> None:
