@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from odf_common.errors import InvalidTextError, MalformedBytesError, StoreUnavailableError
+from odf_common.errors import InvalidTextError, MalformedBytesError
 from odf_common.identity.did import DatasetId
-from odf_common.kafka.clients import consumer
+from odf_common.kafka.clients import consumer, translated
 from odf_common.kafka.topics import COMPLETIONS
 from odf_common.messages.completion import Completion, Rejection, RejectionReason
 from services.committer.waiting_room import Received, WaitingRoom
@@ -22,6 +22,7 @@ _log = logging.getLogger("committer.inbox")
 
 GROUP = "odf-committer"
 _QUEUED_KB = 16 << 10
+_TIMEOUT_S = 10.0
 
 
 @dataclass(slots=True)
@@ -56,15 +57,23 @@ class Inbox:
         self._noted: dict[int, int] = {}
 
     def start(self) -> None:
-        """Begin where the last committer noted its positions, or at the beginning."""
-        from confluent_kafka import OFFSET_STORED, KafkaException, TopicPartition
+        """Begin where the last committer noted its positions, or at the beginning.
 
-        try:
-            metadata = self._consumer.list_topics(COMPLETIONS, timeout=10)
-        except KafkaException as error:
-            raise StoreUnavailableError(f"topic {COMPLETIONS}: Kafka says {error.args[0].str()}") from error
-        partitions = metadata.topics[COMPLETIONS].partitions or {0: None}
-        self._consumer.assign([TopicPartition(COMPLETIONS, partition, OFFSET_STORED) for partition in partitions])
+        StoreUnavailableError when the broker does not say, as one that has just started may not for a while.
+        """
+        from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+
+        with translated(f"topic {COMPLETIONS}"):
+            partitions = self._consumer.list_topics(COMPLETIONS, timeout=_TIMEOUT_S).topics[COMPLETIONS].partitions
+            wanted = [TopicPartition(COMPLETIONS, partition) for partition in partitions or (0,)]
+            # Asked for here, not left to the client: that gives up at the first error, and then reads nothing at all.
+            noted = self._consumer.committed(wanted, timeout=_TIMEOUT_S)
+            for each in noted:
+                if each.error is not None:
+                    raise KafkaException(each.error)
+                if each.offset < 0:
+                    each.offset = OFFSET_BEGINNING
+            self._consumer.assign(noted)
 
     def read(self, *, wait: float, at_most: int, clock: float) -> Arrivals:
         """What has come, after waiting at most so many seconds for the first."""

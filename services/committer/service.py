@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from odf_common.catalog.records import Epoch
 from odf_common.crash_points import crash_point
+from odf_common.errors import StoreUnavailableError
 from odf_common.messages.completion import Rejection
 from odf_common.repository.repository import Repository
 from services.committer import metrics
@@ -28,6 +30,9 @@ _TIDY_WAIT_S = 0.03  # without a completion for so long, there is time to tidy u
 _TIDY_AFTER_S = 1.0
 _TIDY_SHARE_S = 0.02  # of files at once, as the next completion waits meanwhile
 _REVIEW_AFTER_S = 1.0
+_RETRY_S = 0.2
+
+_log = logging.getLogger("committer")
 
 
 class CommitterService:
@@ -52,7 +57,12 @@ class CommitterService:
     def start(self) -> None:
         """Tell what the last committer did not get to tell, and begin to listen."""
         self._publish(Outcome())
-        self._inbox.start()
+        while True:
+            try:
+                return self._inbox.start()
+            except StoreUnavailableError as error:
+                _log.info("waiting for the broker: %s", error)
+            self._pause_or_stop(_RETRY_S)
 
     def run(self) -> None:
         """Serve."""

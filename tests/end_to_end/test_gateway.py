@@ -91,7 +91,7 @@ def subscribers(gateway: GatewayProcess) -> str:
 def test_the_way_of_a_payload(tmp_path: Path, broker: EmbeddedBroker, dataset: Dataset) -> None:
     servers = broker.bootstrap_servers
     with a_gateway_process(tmp_path, servers) as gateway, gateway.client() as client:
-        assert client.get("/readyz").json() == {"ready": True, "broker": "ok", "catalog": "ok"}
+        assert client.get("/readyz").json() == {"ready": True, "broker": "ok", "catalog": "ok", "blocks": "ok"}
         published = client.post("/cities/ingest", content=b'{"a":1}\n{"a":2}', headers=NDJSON).json()
         assert values(servers, 1) == [b'{"a":1}\n{"a":2}']
         assert len(published["positions"]) == 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from odf_common.errors import StoreUnavailableError
 from odf_common.identity.did import DatasetId
 from odf_common.messages.completion import RejectionReason
 from services.committer.inbox import Inbox
@@ -124,3 +127,19 @@ def test_what_names_somebody_is_answered(inbox: Inbox, consumer: FakeConsumer) -
     consumer.add(json.dumps(later).encode())
     (answer,) = inbox.read(wait=0, at_most=10, clock=0).rejections
     assert (answer.dataset_id, answer.completion_id, answer.reason) == (ID, "x" * 200, RejectionReason.REFUSED)
+
+
+class Undecided(FakeConsumer):
+    """The consumer of a broker that has just started and does not know its groups yet."""
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None})})
+
+    def committed(self, partitions: list[Any], timeout: float) -> list[Any]:
+        raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
+
+
+@pytest.mark.parametrize("consumer", [Undecided()])
+def test_a_broker_that_does_not_know_the_noted_positions_yet_is_asked_again(inbox: Inbox) -> None:
+    with pytest.raises(StoreUnavailableError, match=r"topic odf\.completions"):
+        inbox.start()
