@@ -28,7 +28,7 @@ FAKE_JAVA = """\
 if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2025-04-15' >&2; exit 0; fi
 for last; do :; done
 echo one >> "{folder}/runs"
-echo 'downloading https://some.host/maven2/org/a/1/a-1.jar ...'
+echo 'downloading https://host.example/repository/org/a/1/a-1.jar ...'
 {retrieve}
 """
 
@@ -139,12 +139,12 @@ def test_a_failure_shows_what_ivy_says_without_hosts(folder: Path, monkeypatch: 
     fake_java(
         folder,
         monkeypatch,
-        retrieve="echo ':: loading settings'; echo '\t:: o#a;1: not found at https://some.host/maven2/a'; exit 1",
+        retrieve="echo ':: loading settings'; echo '\t:: o#a;1: not found at https://host.example/repository/a'; exit 1",
     )
     with pytest.raises(StoreUnavailableError) as caught:
         retrieve_jars("spark-kafka")
     assert "the jars of Spark's Kafka connector could not be fetched: check the network" in str(caught.value)
-    assert str(caught.value).endswith("Ivy says:\no#a;1: not found at …/maven2/a")
+    assert str(caught.value).endswith("Ivy says:\no#a;1: not found at …/repository/a")
 
 
 def test_the_relevant_lines_are_few_and_differ() -> None:
