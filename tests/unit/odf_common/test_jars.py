@@ -139,12 +139,12 @@ def test_a_failure_shows_what_ivy_says_without_hosts(folder: Path, monkeypatch: 
     fake_java(
         folder,
         monkeypatch,
-        retrieve="echo ':: loading settings'; echo '\t:: o#a;1: not found at https://host.example/repository/a'; exit 1",
+        retrieve="echo ':: loading settings'; echo '\t:: o#a;1: not found at https://host.example/repo/a'; exit 1",
     )
     with pytest.raises(StoreUnavailableError) as caught:
         retrieve_jars("spark-kafka")
     assert "the jars of Spark's Kafka connector could not be fetched: check the network" in str(caught.value)
-    assert str(caught.value).endswith("Ivy says:\no#a;1: not found at …/repository/a")
+    assert str(caught.value).endswith("Ivy says:\no#a;1: not found at …/repo/a")
 
 
 def test_the_relevant_lines_are_few_and_differ() -> None:
