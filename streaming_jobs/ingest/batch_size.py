@@ -44,13 +44,12 @@ def max_messages(size: MessageSize | None, settings: SourceSettings) -> int:
 
 def needs_another_size(values: pa.ChunkedArray, current: int, settings: SourceSettings) -> bool:
     """Whether a query that takes up to `current` messages at once should take fewer, or more, of this kind."""
-    size = MessageSize.of(values)
-    if size is None:
-        return False
-    wanted = max_messages(size, settings)
-    if _size(values) > settings.batch_bytes * _SLACK:
-        return wanted < current  # a single message may be larger than a batch should be
-    return len(values) >= current and wanted > current * _SLACK
+    is_large = _size(values) > settings.batch_bytes * _SLACK
+    if not is_large and len(values) < current:
+        return False  # as with most batches: their records need not be counted
+    wanted = max_messages(MessageSize.of(values), settings)
+    # A single message may be larger than a batch should be: fewer than one cannot be asked for.
+    return wanted < current if is_large else wanted > current * _SLACK
 
 
 def pieces(messages: pa.Table, settings: SourceSettings) -> Iterator[pa.Table]:
