@@ -27,6 +27,11 @@ class Settings(BaseSettings):
         default=None,
         description="The folder, shared by jobs and committer, in which slices wait. Default: DATA_DIR/staging.",
     )
+    uploads: Path | None = Field(
+        default=None,
+        description="The folder, shared by all services, for payloads larger than a message. Default: DATA_DIR/uploads.",
+    )
+    max_upload_size: int = Field(default=4 << 30, ge=1, description="Bytes that an uploaded payload may have.")
 
     @property
     def repository_location(self) -> str:
@@ -42,3 +47,8 @@ class Settings(BaseSettings):
     def staging_folder(self) -> Path:
         """Where slices wait for their commit."""
         return self.staging or self.data_dir / "staging"
+
+    @property
+    def uploads_folder(self) -> Path:
+        """Where large payloads wait for the ingest job."""
+        return self.uploads or self.data_dir / "uploads"

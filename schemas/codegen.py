@@ -105,8 +105,9 @@ def message_models() -> tuple[type[BaseModel], ...]:
     from odf_common.messages.completion import Completion, Rejection
     from odf_common.messages.dead_letter import DeadLetterNote
     from odf_common.messages.kafka_offsets import KafkaOffsets
+    from odf_common.messages.payload import PollNote, UploadedPayload
 
-    return (Completion, Rejection, BlockAppended, DeadLetterNote, KafkaOffsets)
+    return (Completion, Rejection, BlockAppended, DeadLetterNote, KafkaOffsets, UploadedPayload, PollNote)
 
 
 def message_schemas() -> dict[str, str]:

@@ -116,12 +116,14 @@ class Publisher:
             id=f"{self.source}/{self.batches}",
             dataset_id=self.dataset_id,
             system_time=time,
-            set_data_schema=None if self.has_schema or not rows else self.set_data_schema(),
-            add_data=AddData(
-                prev_offset=self.offset - 1 if self.offset else None,
-                new_data=self.slice(rows, time) if rows else None,
-                new_watermark=watermark or time,
-                new_source_state=state,
+            events=(
+                *(() if self.has_schema or not rows else (self.set_data_schema(),)),
+                AddData(
+                    prev_offset=self.offset - 1 if self.offset else None,
+                    new_data=self.slice(rows, time) if rows else None,
+                    new_watermark=watermark or time,
+                    new_source_state=state,
+                ),
             ),
         )
         self.offset += rows

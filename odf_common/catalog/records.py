@@ -64,7 +64,7 @@ class JournalEntry:
 
 
 class SourceSettings(BaseModel):
-    """How a push source is read. `partitions` counts when the topic is created, the others whenever they change."""
+    """How a source is read. `partitions` counts when the topic is created, the others whenever they change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,6 +75,18 @@ class SourceSettings(BaseModel):
     batch_bytes: int = Field(default=64 << 20, ge=1 << 10, le=1 << 30)
     watermark_delay_s: float = Field(default=0.0, ge=0)
     """How far the watermark stays behind the largest event time."""
+    max_ahead_s: float | None = Field(default=None, ge=0)
+    """Event times further ahead of the system time than this do not move the watermark; None lets all of them."""
+    accept_new_columns: bool = True
+    """Whether columns that records bring, and no read schema declares, become columns of the dataset."""
+    event_id_window_s: float = Field(default=86_400.0, ge=0, le=366 * 86_400.0)
+    """For how long a message with the event id of an earlier one is a duplicate; 0 does not look at ids."""
+    enabled: bool = True
+    """Off: the source is not read until it is switched on again, and then goes on where it was."""
+    poll_every_s: float | None = Field(default=None, ge=1, le=366 * 86_400.0)
+    """How often a polling source is polled."""
+    poll_cron: str | None = Field(default=None, max_length=200)
+    """When a polling source is polled, in UTC: a cron expression instead of an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ class SourceCertificate:
     rows: int = 0
     duplicates: int = 0
     dead_letters: int = 0
+    derived: int = 0
+    late: int = 0
     accepted_gaps: int = 0
 
 
@@ -85,9 +87,10 @@ def unaccounted(offsets: KafkaOffsets, rows: int) -> str | None:
     if not reaches(offsets.next, offsets.start):
         return f"its range ends before it starts: from {_shown(offsets.start)} to {_shown(offsets.next)}"
     accounted = rows + offsets.duplicates + offsets.dead_letters
-    if offsets.records != accounted:
+    if offsets.records + offsets.derived != accounted:
+        derived = f" and derived {offsets.derived} rows" if offsets.derived else ""
         return (
-            f"it read {offsets.records} records, but has {rows} rows, {offsets.duplicates} duplicates and "
+            f"it read {offsets.records} records{derived}, but has {rows} rows, {offsets.duplicates} duplicates and "
             f"{offsets.dead_letters} dead letters, which makes {accounted}"
         )
     covered = sum(offsets.next.values()) - sum(offsets.start.values())
@@ -128,6 +131,8 @@ def _extended(before: SourceCertificate | None, name: str, offsets: KafkaOffsets
         rows=start.rows + rows,
         duplicates=start.duplicates + offsets.duplicates,
         dead_letters=start.dead_letters + offsets.dead_letters,
+        derived=start.derived + offsets.derived,
+        late=start.late + offsets.late,
         accepted_gaps=start.accepted_gaps + (offsets.accepted_gap is not None),
     )
 

@@ -26,6 +26,8 @@ from odf_common.metadata.fragments import Checkpoint, DatasetVocabulary, Execute
 from odf_common.metadata.manifests import MetadataBlock
 from odf_common.timestamp import Timestamp
 
+DEFAULT_SOURCE_NAME = "default"
+
 
 class LastAddData(Model):
     """What later AddData events are compared with."""
@@ -79,6 +81,15 @@ class ChainState(Model):
         """The sequence number of the next block."""
         return 0 if self.sequence_number is None else self.sequence_number + 1
 
+    @property
+    def sources(self) -> tuple[AddPushSource, ...]:
+        """What data may come from: the active push sources, or the polling source in their form."""
+        return self.push_sources if self.polling_source is None else (as_push_source(self.polling_source),)
+
+    def source(self, name: str) -> AddPushSource | None:
+        """The source of that name, whatever its kind."""
+        return next((source for source in self.sources if source.source_name == name), None)
+
     def push_source(self, name: str) -> AddPushSource | None:
         """The active push source of that name."""
         return next((source for source in self.push_sources if source.source_name == name), None)
@@ -97,6 +108,13 @@ class ChainState(Model):
                 **_changes(self, block.event),
             }
         )
+
+
+def as_push_source(polling: SetPollingSource) -> AddPushSource:
+    """What becomes of fetched data is the same as with a push source; a polling source has no name of its own."""
+    return AddPushSource(
+        source_name=DEFAULT_SOURCE_NAME, read=polling.read, preprocess=polling.preprocess, merge=polling.merge
+    )
 
 
 def next_block(chain: ChainState, event: MetadataEvent, *, system_time: Timestamp) -> MetadataBlock:

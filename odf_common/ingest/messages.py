@@ -13,15 +13,21 @@ from odf_common.timestamp import Timestamp
 
 KAFKA_TIME = pa.timestamp("us", "UTC")
 
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
 MESSAGES = pa.schema(
     [
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp", KAFKA_TIME, nullable=False),
         pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
     ]
 )
-"""A table of this schema is a batch of messages, in the order of partition and offset; a null value is a tombstone."""
+"""A table of this schema is a batch of messages, in the order of partition and offset.
+
+A null value is a tombstone; null headers are none (see `odf_common.messages.payload`).
+"""
 
 _LAST_TIME = 253_402_300_799_999_999
 """Microseconds; producers may set any time, and the year 9999 is the last that has a name."""
@@ -41,6 +47,15 @@ class Code:
     PREPROCESS_FAILED = "PreprocessFailed"
     DUPLICATE_KEY = "DuplicateKey"
     TOO_MANY_COLUMNS = "TooManyColumns"
+    NULL_KEY = "NullKey"
+    DUPLICATE_KEYS = "DuplicateKeysInSnapshot"
+    BAD_OPERATION = "BadOperation"
+    INCOMPATIBLE_SCHEMA = "IncompatibleSchema"
+    WRONG_MEDIA_TYPE = "WrongMediaType"
+    INCOMPLETE_BATCH = "IncompleteBatch"
+    UPLOAD_MISSING = "UploadMissing"
+    UPLOAD_DAMAGED = "UploadDamaged"
+    INVALID_PAYLOAD = "InvalidPayload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

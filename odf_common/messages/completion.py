@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from odf_common.identity.did import DatasetId
 from odf_common.messages.base import Message
 from odf_common.metadata.events import AddData, SetDataSchema
+from odf_common.metadata.fragments import DataSlice
 from odf_common.timestamp import Timestamp
+
+MAX_EVENTS = 10_000
+
+BatchEvent = Annotated[SetDataSchema | AddData, Field(discriminator="kind")]
 
 
 class Completion(Message):
     """A micro-batch that was staged and asks to be committed: topic `odf.completions`, key = dataset id.
 
-    Its slice, if it has one, lies durably in the staging area under the name that `odf_common.staging` gives it. The
-    block's position in the chain and `prev_checkpoint` are the committer's business; everything else of the event is
-    final, as the slice's offsets and its system time were written with it.
+    Its slices lie durably in the staging area under the names that `odf_common.staging` gives them. The blocks'
+    positions in the chain and `prev_checkpoint` are the committer's business; everything else of the events is final,
+    as the slices' offsets and their system time were written with them. All of it becomes visible at once.
     """
 
     version: Literal[1] = 1
@@ -26,10 +31,31 @@ class Completion(Message):
     dataset_id: DatasetId
     system_time: Timestamp
     """The system time of the blocks; the slice's column holds it in milliseconds."""
-    set_data_schema: SetDataSchema | None = None
-    """The first schema of the dataset, or one evolved by new columns, to be committed with the data."""
-    add_data: AddData
-    """`new_source_state` holds the positions that the batch covers (`KafkaOffsets`)."""
+    events: Annotated[tuple[BatchEvent, ...], Field(min_length=1, max_length=MAX_EVENTS)]
+    """In their order; the last one is an AddData. A SetDataSchema is the dataset's first, or has new columns.
+
+    `new_source_state` of each AddData are `KafkaOffsets`. Where a large payload makes several slices, all but the last
+    cover nothing yet: `next` is where the batch starts.
+    """
+
+    @model_validator(mode="after")
+    def _end_with_data(self) -> Self:
+        if not isinstance(self.events[-1], AddData):
+            raise ValueError("the last event must be an AddData")
+        return self
+
+    @property
+    def add_data(self) -> AddData:
+        """The last event, which says what the batch covers."""
+        last = self.events[-1]
+        assert isinstance(last, AddData)
+        return last
+
+    @property
+    def slices(self) -> tuple[DataSlice, ...]:
+        """All slices, in the order of their records."""
+        added = (event.new_data for event in self.events if isinstance(event, AddData))
+        return tuple(data for data in added if data is not None)
 
 
 class RejectionReason(StrEnum):

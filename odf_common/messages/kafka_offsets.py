@@ -8,8 +8,12 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from odf_common.errors import MalformedBytesError
+from odf_common.identity.multihash import Multihash
 from odf_common.messages.base import Message
+from odf_common.messages.payload import FetchedState
 from odf_common.metadata.fragments import SourceState
+
+MAX_REPEATS = 100
 
 KAFKA_OFFSETS = "odf-streams/kafka-offsets"
 """The kind of such a source state."""
@@ -27,10 +31,22 @@ class AcceptedGap(Message):
     lost_next: Positions
 
 
+class Repeat(Message):
+    """A message that was dropped because its event id had been taken before, and where the first one is."""
+
+    partition: Count
+    offset: Count
+    first_partition: Count
+    first_offset: Count
+    block: Multihash | None = None
+    """The block that covers the first one; absent where it was not in the chain yet."""
+
+
 class KafkaOffsets(Message):
     """The half-open ranges `[start, next)` of topic positions that one block covers, and what became of them.
 
-    `records` = rows in the block's slice + `duplicates` + `dead_letters`: nothing is dropped silently.
+    `records` + `derived` = rows in the block's slice + `duplicates` + `dead_letters`: nothing is dropped silently. Of
+    several blocks with one large payload only the last one moves `next`; each counts what is in its own slice.
     """
 
     topic: str
@@ -40,7 +56,16 @@ class KafkaOffsets(Message):
     messages: Count = 0
     records: Count = 0
     duplicates: Count = 0
+    """Records that say nothing new, and those of messages that were taken before."""
     dead_letters: Count = 0
+    derived: Count = 0
+    """Rows that no record stands for: the first of each pair of a correction, and what a snapshot retracts."""
+    late: Count = 0
+    """Rows with an event time before the watermark that the dataset had."""
+    repeats: Annotated[tuple[Repeat, ...], Field(max_length=MAX_REPEATS)] = ()
+    """Messages that were taken before, for their receipts; of very many only some."""
+    fetched: FetchedState | None = None
+    """What a polling source was at when this was fetched."""
     accepted_gap: AcceptedGap | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Binding push sources to their topics."""
+"""Binding sources to their topics: publishers write to those of push sources, the poller to those of polling sources."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bind_source(
 
 
 def bind_missing_sources(catalog: Catalog, entry: DatasetEntry, chain: ChainState) -> list[PushSourceBinding]:
-    """Bind the active push sources of a chain that have no topic yet; returns the new bindings."""
+    """Bind the active sources of a chain that have no topic yet; returns the new bindings."""
     if not _missing({binding.source_name for binding in catalog.push_sources(entry.id)}, chain):
         return []
     with catalog.begin() as transaction:
@@ -60,7 +60,7 @@ def bind_missing_sources(catalog: Catalog, entry: DatasetEntry, chain: ChainStat
 
 
 def _missing(bound: set[str], chain: ChainState) -> list[str]:
-    return [source.source_name for source in chain.push_sources if source.source_name not in bound]
+    return [source.source_name for source in chain.sources if source.source_name not in bound]
 
 
 def binding_of(catalog: Catalog, entry: DatasetEntry, source_name: str | None) -> PushSourceBinding:

@@ -15,6 +15,7 @@ from odf_common.errors import CorruptedError, NotFoundError, RefCASFailedError, 
 from odf_common.identity.did import DatasetId
 from odf_common.identity.multihash import Multihash
 from odf_common.messages.completion import Completion, Rejection, RejectionReason
+from odf_common.metadata.fragments import DataSlice
 from odf_common.repository.repository import Repository
 from odf_common.staging import staged_slice
 from odf_common.storage.layout import HEAD, ObjectKind
@@ -134,7 +135,9 @@ class Committer:
                 reason = RejectionReason.NO_DATASET
                 self._turn_away(dataset_id, received, reason, f"there is no dataset {dataset_id}", outcome)
                 continue
-            works.append(_Work(chain, plan(chain.state, received, has_slice=self._has_slice(chain.objects)), received))
+            works.append(
+                _Work(chain, plan(chain.state, received, missing_slice=self._missing_slice(chain.objects)), received)
+            )
         return works
 
     def _turn_away(
@@ -165,18 +168,14 @@ class Committer:
 
     def _put_slices(self, work: _Work) -> None:
         for done in work.plan.committed:
-            data = done.add_data.new_data
-            if data is not None:
+            for data in done.slices:
                 path = staged_slice(self._staging, done.dataset_id, data.physical_hash)
                 work.chain.objects.put_file(ObjectKind.DATA, data.physical_hash, path)
 
-    def _has_slice(self, objects: ObjectStore) -> Callable[[Completion], bool]:
-        """Whether the slice that a completion promises is staged, or was put in its place before a crash."""
+    def _missing_slice(self, objects: ObjectStore) -> Callable[[Completion], DataSlice | None]:
+        """Tells which slice of a completion is neither staged nor, from before a crash, in its place."""
 
-        def has_slice(done: Completion) -> bool:
-            data = done.add_data.new_data
-            if data is None:
-                return True
+        def is_there(done: Completion, data: DataSlice) -> bool:
             path = staged_slice(self._staging, done.dataset_id, data.physical_hash)
             with suppress(OSError):
                 return path.stat().st_size == data.size
@@ -184,13 +183,13 @@ class Committer:
                 return objects.size(ObjectKind.DATA, data.physical_hash) == data.size
             return False
 
-        return has_slice
+        return lambda done: next((data for data in done.slices if not is_there(done, data)), None)
 
     def _settle(self, work: _Work, outcome: Outcome, now: float) -> None:
         outcome.repeated += len(work.plan.repeated)
         outcome.rejections.extend(work.plan.rejections)
         for done in work.plan.repeated:
-            self._discard_slice(done)
+            self._discard_slices(done)
         self._hold(work.chain.entry.id, work.plan.early, outcome, now)
 
     def _hold(self, dataset_id: DatasetId, early: Iterable[Received], outcome: Outcome, now: float) -> None:
@@ -198,11 +197,11 @@ class Committer:
             message = "a batch before this one is missing, and it waited too long or there is no room to wait"
             outcome.rejections.append(rejection(each.completion, RejectionReason.STALE, message))
 
-    def _discard_slice(self, done: Completion) -> None:
+    def _discard_slices(self, done: Completion) -> None:
         """What was staged again for a batch that is in the chain is of no use to anybody."""
-        if done.add_data.new_data is not None:
+        for data in done.slices:
             with suppress(OSError):
-                staged_slice(self._staging, done.dataset_id, done.add_data.new_data.physical_hash).unlink()
+                staged_slice(self._staging, done.dataset_id, data.physical_hash).unlink()
 
 
 def _works(work: _Work, step: Callable[[_Work], None]) -> bool:

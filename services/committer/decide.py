@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odf_common.chain.rules import check_append
@@ -11,7 +10,7 @@ from odf_common.chain.state import ChainState, logical_schema, next_block
 from odf_common.errors import AppendRefusedError, MalformedBytesError
 from odf_common.messages.completion import Completion, RejectionReason
 from odf_common.messages.kafka_offsets import KafkaOffsets, reaches, same_positions
-from odf_common.metadata.events import AddData, MetadataEvent, SetDataSchema
+from odf_common.metadata.events import AddData, SetDataSchema
 from odf_common.timestamp import Timestamp
 from odf_common.wire.encode import NotEncodableError, seal
 from odf_common.wire.encoded_block import EncodedBlock
@@ -74,15 +73,28 @@ def _decide(chain: ChainState, done: Completion) -> Decision:
     _check_topic(known, batch)
     if (early := _place_in_topic(known, batch)) is not None:
         return early
-    if (early := _place_in_data(chain, done.add_data)) is not None:
+    if (early := _place_in_data(chain, done)) is not None:
         return early
     _check_time(chain, done.system_time)
-    return _appended(chain, _events(chain, done), done.system_time)
+    return _appended(chain, done)
 
 
 def _offsets(done: Completion) -> tuple[str, KafkaOffsets]:
     """The source's name and the positions that the batch covers."""
-    state = done.add_data.new_source_state
+    *parts, last = [_offsets_of(event) for event in done.events if isinstance(event, AddData)]
+    name, batch = last
+    for part_name, part in parts:
+        # Of a large payload everything but its end covers nothing: it is in the chain whole, or not at all.
+        if part_name != name or (part.topic, part.topic_id) != (batch.topic, batch.topic_id):
+            raise _RejectedError(RejectionReason.REFUSED, "the slices of the batch are of different sources or topics")
+        if not (same_positions(part.start, batch.start) and same_positions(part.next, batch.start)):
+            facts = f"a slice that is not the batch's last covers {_shown(part.start)} to {_shown(part.next)}"
+            raise _RejectedError(RejectionReason.REFUSED, f"{facts}, the batch starts at {_shown(batch.start)}")
+    return name, batch
+
+
+def _offsets_of(added: AddData) -> tuple[str, KafkaOffsets]:
+    state = added.new_source_state
     try:
         offsets = None if state is None else KafkaOffsets.of_state(state)
     except MalformedBytesError as error:
@@ -93,7 +105,7 @@ def _offsets(done: Completion) -> tuple[str, KafkaOffsets]:
         # Only people accept that messages are lost, and they write it into the chain themselves.
         raise _RejectedError(RejectionReason.REFUSED, "the batch accepts a gap; only `odf source resume` does that")
     # In a chain it could not be mended any more: its certificate would be broken for ever.
-    if (reason := unaccounted(offsets, row_count(done.add_data))) is not None:
+    if (reason := unaccounted(offsets, row_count(added))) is not None:
         raise _RejectedError(RejectionReason.REFUSED, f"the batch does not add up: {reason}")
     return state.source_name, offsets
 
@@ -113,8 +125,8 @@ def _is_covered(known: KafkaOffsets | None, batch: KafkaOffsets) -> bool:
 
 
 def _check_source(chain: ChainState, name: str) -> None:
-    if chain.push_source(name) is None:
-        message = f"the dataset has no active push source {name!r}: it was disabled or never added"
+    if chain.source(name) is None:
+        message = f"the dataset has no active source {name!r}: it was disabled or never added"
         raise _RejectedError(RejectionReason.SOURCE_INACTIVE, message)
 
 
@@ -138,9 +150,9 @@ def _place_in_topic(known: KafkaOffsets | None, batch: KafkaOffsets) -> Early | 
     raise _RejectedError(RejectionReason.STALE, facts)
 
 
-def _place_in_data(chain: ChainState, added: AddData) -> Early | None:
+def _place_in_data(chain: ChainState, done: Completion) -> Early | None:
     """None if the batch's records continue those of the chain, or it has none."""
-    start = _first_offset(added)
+    start = _first_offset(done)
     if start is None or start == chain.next_offset:
         return None
     facts = f"the batch starts at offset {start}, the chain goes on at {chain.next_offset}"
@@ -149,11 +161,12 @@ def _place_in_data(chain: ChainState, added: AddData) -> Early | None:
     raise _RejectedError(RejectionReason.STALE, facts)
 
 
-def _first_offset(added: AddData) -> int | None:
+def _first_offset(done: Completion) -> int | None:
     """The offset that the batch's first record has, or would have; None where it does not say."""
-    if added.new_data is not None:
-        return added.new_data.offset_interval.start
-    return None if added.prev_offset is None else added.prev_offset + 1
+    if done.slices:
+        return done.slices[0].offset_interval.start
+    prev_offset = done.add_data.prev_offset
+    return None if prev_offset is None else prev_offset + 1
 
 
 def _check_time(chain: ChainState, system_time: Timestamp) -> None:
@@ -162,16 +175,27 @@ def _check_time(chain: ChainState, system_time: Timestamp) -> None:
         raise _RejectedError(RejectionReason.STALE, message)
 
 
-def _events(chain: ChainState, done: Completion) -> Sequence[MetadataEvent]:
-    if done.add_data.new_checkpoint is not None:
-        raise _RejectedError(RejectionReason.REFUSED, "a push source keeps no checkpoint, but the batch brings one")
-    data = _fitted(chain, done.add_data)
-    schema = done.set_data_schema
-    return [data] if schema is None or _says_nothing_new(chain, schema) else [schema, data]
+def _appended(chain: ChainState, done: Completion) -> Append:
+    blocks = []
+    for event in done.events:
+        if isinstance(event, SetDataSchema) and _says_nothing_new(chain, event):
+            continue
+        fitted = _fitted(chain, event) if isinstance(event, AddData) else event
+        block = next_block(chain, fitted, system_time=done.system_time)
+        try:
+            check_append(chain, block)
+            encoded = seal(block)
+        except (AppendRefusedError, NotEncodableError) as error:
+            raise _RejectedError(RejectionReason.REFUSED, f"{error} [{error.code}]") from error
+        chain = chain.followed_by(block, encoded.hash)
+        blocks.append(encoded)
+    return Append(tuple(blocks), chain)
 
 
 def _fitted(chain: ChainState, added: AddData) -> AddData:
     """The event with what only the chain knows: what came before, and the watermark that may not go back."""
+    if added.new_checkpoint is not None:
+        raise _RejectedError(RejectionReason.REFUSED, "a source keeps no checkpoint, but the batch brings one")
     last = chain.last_add_data
     checkpoint = None if last is None or last.checkpoint is None else last.checkpoint.physical_hash
     watermarks = [mark for mark in (added.new_watermark, chain.watermark) if mark is not None]
@@ -190,20 +214,6 @@ def _says_nothing_new(chain: ChainState, schema: SetDataSchema) -> bool:
         return chain.data_schema is not None and logical_schema(schema) == chain.data_schema
     except MalformedBytesError:
         return False  # the rules say what is wrong with it
-
-
-def _appended(chain: ChainState, events: Sequence[MetadataEvent], system_time: Timestamp) -> Append:
-    blocks = []
-    for event in events:
-        block = next_block(chain, event, system_time=system_time)
-        try:
-            check_append(chain, block)
-            encoded = seal(block)
-        except (AppendRefusedError, NotEncodableError) as error:
-            raise _RejectedError(RejectionReason.REFUSED, f"{error} [{error.code}]") from error
-        chain = chain.followed_by(block, encoded.hash)
-        blocks.append(encoded)
-    return Append(tuple(blocks), chain)
 
 
 _SHOWN_PARTITIONS = 8

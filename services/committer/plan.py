@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from odf_common.chain.state import ChainState
 from odf_common.messages.completion import Completion, Rejection, RejectionReason
 from odf_common.messages.kafka_offsets import KafkaOffsets
+from odf_common.metadata.fragments import DataSlice
 from odf_common.wire.encoded_block import EncodedBlock
 from services.committer.decide import AlreadyCommitted, Append, Decision, Early, Reject, decide
 from services.committer.waiting_room import Received
@@ -25,7 +26,9 @@ class Plan:
     early: list[Received] = field(default_factory=list)
 
 
-def plan(chain: ChainState, received: Sequence[Received], *, has_slice: Callable[[Completion], bool]) -> Plan:
+def plan(
+    chain: ChainState, received: Sequence[Received], *, missing_slice: Callable[[Completion], DataSlice | None]
+) -> Plan:
     """Decide on completions in the order of their arrival, and again on the early ones when the chain has moved."""
     result = Plan(chain)
     pending = received
@@ -33,7 +36,7 @@ def plan(chain: ChainState, received: Sequence[Received], *, has_slice: Callable
         moved = len(result.blocks)
         result.early = []
         for each in pending:
-            _place(result, each, has_slice)
+            _place(result, each, missing_slice)
         if len(result.blocks) == moved:
             break
         pending = sorted(result.early, key=_order)
@@ -52,9 +55,9 @@ def rejection(done: Completion, reason: RejectionReason, message: str) -> Reject
     )
 
 
-def _place(result: Plan, received: Received, has_slice: Callable[[Completion], bool]) -> None:
+def _place(result: Plan, received: Received, missing_slice: Callable[[Completion], DataSlice | None]) -> None:
     done = received.completion
-    match _decision(result.chain, done, has_slice):
+    match _decision(result.chain, done, missing_slice):
         case Append(blocks, chain):
             result.blocks.extend(blocks)
             result.committed.append(done)
@@ -67,11 +70,9 @@ def _place(result: Plan, received: Received, has_slice: Callable[[Completion], b
             result.rejections.append(rejection(done, reason, message))
 
 
-def _decision(chain: ChainState, done: Completion, has_slice: Callable[[Completion], bool]) -> Decision:
+def _decision(chain: ChainState, done: Completion, missing_slice: Callable[[Completion], DataSlice | None]) -> Decision:
     decision = decide(chain, done)
-    if isinstance(decision, Append) and not has_slice(done):
-        data = done.add_data.new_data
-        assert data is not None
+    if isinstance(decision, Append) and (data := missing_slice(done)) is not None:
         message = f"slice {data.physical_hash} is not in the staging area with its {data.size} bytes: stage it again"
         return Reject(RejectionReason.MISSING_SLICE, message)
     return decision
@@ -79,7 +80,8 @@ def _decision(chain: ChainState, done: Completion, has_slice: Callable[[Completi
 
 def _order(received: Received) -> tuple[int, int]:
     """Roughly the order in which batches were made: only to need few rounds."""
-    added = received.completion.add_data
-    offset = 0 if added.new_data is None else added.new_data.offset_interval.start
+    done = received.completion
+    added = done.add_data
+    offset = done.slices[0].offset_interval.start if done.slices else 0
     offsets = None if added.new_source_state is None else KafkaOffsets.of_state(added.new_source_state)
     return offset, 0 if offsets is None else sum(offsets.start.values())

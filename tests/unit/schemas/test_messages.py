@@ -12,6 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from odf_common.identity.did import DatasetId
+from odf_common.identity.multihash import SHA2_256, Multihash
 from odf_common.identity.references import DatasetAlias
 from odf_common.kafka.topic_names import default_push_topic
 from odf_common.kafka.topics import SERVICE_TOPICS
@@ -20,7 +21,8 @@ from odf_common.messages.base import Message
 from odf_common.messages.block_appended import CLOUD_EVENTS_JSON, BlockAppended
 from odf_common.messages.completion import Completion, Rejection, RejectionReason
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
-from odf_common.messages.kafka_offsets import AcceptedGap, KafkaOffsets
+from odf_common.messages.kafka_offsets import AcceptedGap, KafkaOffsets, Repeat
+from odf_common.messages.payload import FetchedState, PollNote, UploadedPayload
 from schemas.codegen import MESSAGES, ROOT, message_models
 from services.committer.decide import Append, decide
 from tests.streams import START, Publisher, a_chain
@@ -33,6 +35,10 @@ OFFSETS = KafkaOffsets(
     next={0: 5, 1: 3},
     messages=5,
     records=5,
+    derived=2,
+    late=1,
+    repeats=(Repeat(partition=0, offset=4, first_partition=0, first_offset=2),),
+    fetched=FetchedState(kind="odf/etag", value="x"),
     accepted_gap=AcceptedGap(reason="r", lost_topic_id="h", lost_next={0: 1}),
 )
 
@@ -61,6 +67,8 @@ SENT: tuple[Message, ...] = (
         time=START,
     ),
     OFFSETS,
+    PollNote(expected=FetchedState(kind="odf/etag", value="1"), fetched=FetchedState(kind="odf/etag", value="2")),
+    UploadedPayload(name="0" * 32, hash=Multihash(SHA2_256, bytes(32)), size=5, media_type="text/csv"),
 )
 
 

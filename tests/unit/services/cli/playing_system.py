@@ -119,7 +119,7 @@ class PlayingSystem:
                 new_watermark=chain.watermark,
                 new_source_state=offsets.to_state(self.binding.source_name),
             )
-            self._send(COMPLETIONS, Completion(id="one", dataset_id=self.entry.id, system_time=NOW(), add_data=data))
+            self._send(COMPLETIONS, Completion(id="one", dataset_id=self.entry.id, system_time=NOW(), events=(data,)))
             schema = SetDataSchema(raw_arrow_schema=encode_arrow_schema(SCHEMA))
             return [data] if chain.data_schema is not None else [schema, data]
 

@@ -57,7 +57,7 @@ def rejected(chain: ChainState, batch: Completion) -> Reject:
 
 def changed(batch: Completion, **fields: Any) -> Completion:
     """The batch with other fields in its event."""
-    return batch.model_copy(update={"add_data": batch.add_data.model_copy(update=fields)})
+    return batch.model_copy(update={"events": (*batch.events[:-1], batch.add_data.model_copy(update=fields))})
 
 
 def offsets_of(batch: Completion) -> KafkaOffsets:
@@ -65,6 +65,28 @@ def offsets_of(batch: Completion) -> KafkaOffsets:
     offsets = None if state is None else KafkaOffsets.of_state(state)
     assert offsets is not None
     return offsets
+
+
+def offsets_of_event(added: AddData) -> KafkaOffsets:
+    assert added.new_source_state is not None
+    offsets = KafkaOffsets.of_state(added.new_source_state)
+    assert offsets is not None
+    return offsets
+
+
+def large_payload(rows: Sequence[int]) -> Completion:
+    """One message that becomes several slices."""
+    publisher = Publisher(ID)
+    batches = [publisher.batch(count, system_time=START) for count in rows]
+    last = len(batches) - 1
+    all_events: list[Any] = []
+    for number, batch in enumerate(batches):
+        state = offsets_of(batch).model_copy(
+            update={"start": {0: 0}, "next": {0: int(number == last)}, "messages": int(number == last)}
+        )
+        added = batch.add_data.model_copy(update={"new_source_state": state.to_state("default")})
+        all_events += [*batch.events[:-1], added]
+    return batches[-1].model_copy(update={"events": tuple(all_events)})
 
 
 def moved_on(chain: ChainState, *events: Any) -> ChainState:
@@ -76,7 +98,7 @@ def as_received(batches: Sequence[Completion]) -> list[Received]:
 
 
 def planned(chain: ChainState, batches: Sequence[Completion]) -> Plan:
-    return plan(chain, as_received(batches), has_slice=lambda _: True)
+    return plan(chain, as_received(batches), missing_slice=lambda _: None)
 
 
 class TestAppending:
@@ -164,13 +186,15 @@ class TestSchema:
         assert "not compatible" in answer.message
 
     def test_data_before_any_is_refused(self, chain: ChainState, publisher: Publisher) -> None:
-        batch = publisher.batch(1).model_copy(update={"set_data_schema": None})
+        batch = publisher.batch(1)
+        batch = batch.model_copy(update={"events": (batch.add_data,)})
         assert rejected(chain, batch).reason is RejectionReason.REFUSED
 
     def test_one_that_cannot_be_read_is_refused(self, chain: ChainState, publisher: Publisher) -> None:
         chain = appended(chain, publisher.batch(1))
         broken = SetDataSchema(raw_arrow_schema=b"nonsense")
-        batch = publisher.batch(1).model_copy(update={"set_data_schema": broken})
+        batch = publisher.batch(1)
+        batch = batch.model_copy(update={"events": (broken, batch.add_data)})
         assert rejected(chain, batch).reason is RejectionReason.REFUSED
 
 
@@ -187,6 +211,43 @@ class TestRepetition:
 
     def test_a_batch_that_covers_nothing_is_done(self, chain: ChainState, publisher: Publisher) -> None:
         assert decide(chain, publisher.batch(0)) == AlreadyCommitted()
+
+
+class TestLargePayload:
+    """Several slices of one message: several blocks, of which only the last covers the message."""
+
+    def test_it_becomes_a_block_for_each_slice(self, chain: ChainState) -> None:
+        batch = large_payload(rows=(3, 2, 4))
+        added = [event for event in events(decide(chain, batch)) if isinstance(event, AddData)]
+        assert [event.prev_offset for event in added] == [None, 2, 4]
+        states = [offsets_of_event(event) for event in added]
+        assert [state.next for state in states] == [{0: 0}, {0: 0}, {0: 1}]
+        chain = appended(chain, batch)
+        assert chain.last_offset == 8
+        assert decide(chain, batch) == AlreadyCommitted()
+
+    def test_one_that_covers_positions_too_early_is_refused(self, chain: ChainState) -> None:
+        batch = large_payload(rows=(3, 2))
+        first = next(event for event in batch.events if isinstance(event, AddData))
+        covering = offsets_of_event(first).model_copy(update={"next": {0: 1}}).to_state("default")
+        moved = first.model_copy(update={"new_source_state": covering})
+        broken = tuple(moved if event is first else event for event in batch.events)
+        answer = rejected(chain, batch.model_copy(update={"events": broken}))
+        assert answer.reason is RejectionReason.REFUSED
+        assert "not the batch's last" in answer.message
+
+    def test_slices_of_different_sources_are_refused(self, chain: ChainState) -> None:
+        batch = large_payload(rows=(3, 2))
+        first = next(event for event in batch.events if isinstance(event, AddData))
+        other = first.model_copy(update={"new_source_state": offsets_of_event(first).to_state("other")})
+        broken = tuple(other if event is first else event for event in batch.events)
+        assert rejected(chain, batch.model_copy(update={"events": broken})).reason is RejectionReason.REFUSED
+
+    def test_the_slice_that_is_missing_is_named(self, chain: ChainState) -> None:
+        batch = large_payload(rows=(3, 2))
+        result = plan(chain, as_received([batch]), missing_slice=lambda done: done.slices[1])
+        assert str(batch.slices[1].physical_hash) in result.rejections[0].message
+        assert not result.blocks
 
 
 class TestPlace:
@@ -329,7 +390,9 @@ class TestWhateverTheOrder:
 
 def test_a_batch_whose_slice_is_gone_is_told_so(chain: ChainState, publisher: Publisher) -> None:
     first, second = publisher.batches_of(2)
-    result = plan(chain, as_received([first, second]), has_slice=lambda done: done is not first)
+    result = plan(
+        chain, as_received([first, second]), missing_slice=lambda done: done.slices[0] if done is first else None
+    )
     assert [answer.reason for answer in result.rejections] == [RejectionReason.MISSING_SLICE]
     assert [each.completion for each in result.early] == [second]
 
