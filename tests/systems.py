@@ -115,13 +115,21 @@ class IngestedDataset:
         with self.system.repository.catalog.begin() as transaction:
             transaction.bind_push_source(replace(before, settings=before.settings.model_copy(update=settings)))
 
-    def publish(self, *values: bytes | None, source: str = "default", partition: int = 0) -> None:
-        """Send messages to the source's topic, once that is there."""
+    def publish(
+        self,
+        *values: bytes | None,
+        source: str = "default",
+        partition: int = 0,
+        headers: Mapping[str, str] | None = None,
+        time: str | None = None,
+    ) -> None:
+        """Send messages to the source's topic, once that is there; `time` (RFC 3339) is their timestamp, or it is now."""
         topic = self.binding(source).topic
         self.wait_for_topic(topic)
         sender = producer(self.system.servers)
+        timestamp_ms = 0 if time is None else Timestamp.parse(time).ns // 1_000_000
         for value in values:
-            sender.produce(topic, value, partition=partition)
+            sender.produce(topic, value, partition=partition, headers=dict(headers or {}), timestamp=timestamp_ms)
         assert sender.flush(DEADLINE_S) == 0
 
     def wait_for_topic(self, topic: str) -> None:
