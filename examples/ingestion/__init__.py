@@ -1,0 +1,1 @@
+"""Snapshots, upserts and a polled archive: how changing sources become datasets."""
