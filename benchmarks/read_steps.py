@@ -1,22 +1,40 @@
-"""Read steps beside the bare parsers of Arrow, over 1,000,000 records of about 100 bytes, one in each message."""
+"""Read steps beside the bare parsers of Arrow, over 1,000,000 records of about 100 bytes, in messages and uploads."""
 
 from __future__ import annotations
+
+import io
+import zipfile
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
+import pyarrow.parquet
+import shapefile
 
 from benchmarks.figures import medians, print_figure
 from odf_common.ingest.batch import make_batch
 from odf_common.ingest.messages import MESSAGES
+from odf_common.ingest.payload_file import read_payload
+from odf_common.ingest.read.choice import reader_of
 from odf_common.ingest.source import SourcePlan
 from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.fragments import DatasetVocabulary
-from odf_common.metadata.sources import MergeStrategyAppend, ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
+from odf_common.metadata.sources import (
+    MergeStrategyAppend,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepEsriShapefile,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 from odf_common.timestamp import Timestamp
 
 RECORDS = 1_000_000
 SMALL = 50
+FEATURES = 100_000
 ROUNDS = 5
 
 COLUMNS = ("event_time TIMESTAMP", "device STRING", "value DOUBLE", "count BIGINT", "state STRING")
@@ -42,7 +60,8 @@ def csv_record(number: int) -> bytes:
 def messages(values: list[bytes]) -> pa.Table:
     """Messages of one partition."""
     numbers = range(len(values))
-    columns = [[0] * len(values), list(numbers), [KAFKA_TIME_US] * len(values), values]
+    nothing = [None] * len(values)
+    columns = [[0] * len(values), list(numbers), [KAFKA_TIME_US] * len(values), values, nothing]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, MESSAGES, strict=True)], schema=MESSAGES)
 
 
@@ -97,7 +116,7 @@ def nd_json() -> None:
 
 
 def others() -> None:
-    """Print how fast Csv and Json are."""
+    """Print how fast the other formats are, as messages."""
     values = [csv_record(number) for number in range(RECORDS)]
     data, table, of = b"\n".join(values), messages(values), plan(ReadStepCsv(ddl_schema=COLUMNS))
     quoted = messages([value.replace(b",ok", b',"ok"') for value in values])
@@ -112,10 +131,94 @@ def others() -> None:
     print_figure("Json read step, 100 records in each message", sum(map(len, arrays)) / 1e6 / read, "MB/s", goal="-")
 
 
+def payloads() -> None:
+    """Print how fast one payload with all records becomes rows, for each format."""
+    lines = b"\n".join(json_record(number) for number in range(RECORDS))
+    rows = b"\n".join(csv_record(number) for number in range(RECORDS))
+    quoted = rows.replace(b",ok", b',"ok"')
+    array = b"[" + lines.replace(b"\n", b",\n") + b"]"
+    parquet = parquet_file(bare_json(lines))
+    text, csv = ReadStepNdJson(ddl_schema=COLUMNS), ReadStepCsv(ddl_schema=COLUMNS)
+    of_lines, inferred, of_rows, of_quoted, of_array, of_parquet = medians(
+        [
+            lambda: read_all(text, lines),
+            lambda: read_all(ReadStepNdJson(), lines),
+            lambda: read_all(csv, rows),
+            lambda: read_all(csv, quoted),
+            lambda: read_all(ReadStepJson(ddl_schema=COLUMNS), array),
+            lambda: read_all(ReadStepParquet(), parquet),
+        ],
+        rounds=3,
+    )
+    print_figure("payload of 1,000,000 NDJSON records", of_lines, "s", goal="<= 1", inferred=inferred)
+    print_figure("payload of Csv / of NdJson, equal records", of_rows / of_lines, "ratio", goal="<= 1.5")
+    print_figure("payload of quoted Csv / of NdJson, equal records", of_quoted / of_lines, "ratio", goal="<= 1.5")
+    print_figure("payload of 1,000,000 Json records", of_array, "s", goal="-")
+    print_figure("payload of 1,000,000 Parquet records", of_parquet, "s", goal="-")
+
+
+def features() -> None:
+    """Print how fast features become rows."""
+    values = [feature(number) for number in range(FEATURES)]
+    collection = b'{"type":"FeatureCollection","features":[' + b",\n".join(values) + b"]}"
+    archive = shapefile_zip()
+    of_lines, of_collection, of_shapefile = medians(
+        [
+            lambda: read_all(ReadStepNdGeoJson(), b"\n".join(values)),
+            lambda: read_all(ReadStepGeoJson(), collection),
+            lambda: read_all(ReadStepEsriShapefile(), archive),
+        ],
+        rounds=3,
+    )
+    print_figure("payload of NdGeoJson", FEATURES / of_lines, "features/s", goal="-")
+    print_figure("payload of GeoJson", FEATURES / of_collection, "features/s", goal="-")
+    print_figure("payload of EsriShapefile", FEATURES / of_shapefile, "features/s", goal="-")
+
+
+def read_all(step: ReadStep, data: bytes) -> int:
+    """Read a payload as an upload is read."""
+    return sum(
+        records.count for records in read_payload(reader_of(step, None), step, io.BytesIO(data), messages([b"upload"]))
+    )
+
+
+def feature(number: int) -> bytes:
+    """A point with two properties."""
+    return (
+        f'{{"type":"Feature","properties":{{"name":"place-{number}","count":{number}}},'
+        f'"geometry":{{"type":"Point","coordinates":[{number % 180}.123456,{number % 90}.654321]}}}}'
+    ).encode()
+
+
+def parquet_file(table: pa.Table) -> bytes:
+    """The table as a file."""
+    file = io.BytesIO()
+    pa.parquet.write_table(table, file)
+    return file.getvalue()
+
+
+def shapefile_zip() -> bytes:
+    """The same points in a shapefile."""
+    files = {suffix: io.BytesIO() for suffix in ("shp", "shx", "dbf")}
+    with shapefile.Writer(**files) as writer:
+        writer.field("name", "C", 20)
+        writer.field("count", "N", 10)
+        for number in range(FEATURES):
+            writer.point(number % 180 + 0.123456, number % 90 + 0.654321)
+            writer.record(f"place-{number}", number)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for suffix, file in files.items():
+            archive.writestr(f"places.{suffix}", file.getvalue())
+    return packed.getvalue()
+
+
 def main() -> None:
     """Print all figures."""
     nd_json()
     others()
+    payloads()
+    features()
 
 
 if __name__ == "__main__":

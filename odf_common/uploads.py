@@ -106,6 +106,7 @@ class UploadWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()  # which tries once more to write what a full disk did not take
         with suppress(OSError):
             self._pending.unlink(missing_ok=True)

@@ -12,10 +12,19 @@ from dataclasses import dataclass
 
 from odf_common.errors import MalformedBytesError, OdfError
 from odf_common.ingest.json_elements import json_pieces
-from odf_common.ingest.pieces import MAX_AROUND_SIZE, MAX_RECORD_SIZE, Piece, RecordTooLargeError, Source
+from odf_common.ingest.pieces import (
+    MAX_AROUND_SIZE,
+    MAX_MESSAGE_SIZE,
+    MAX_RECORD_SIZE,
+    Piece,
+    RecordTooLargeError,
+    Source,
+)
+from odf_common.ingest.read.geo_json_form import BEFORE_FEATURES, FEATURES
 from odf_common.metadata.sources import (
     ReadStep,
     ReadStepCsv,
+    ReadStepGeoJson,
     ReadStepJson,
     ReadStepNdGeoJson,
     ReadStepNdJson,
@@ -40,11 +49,12 @@ __all__ = [
 
 
 class UncuttableFormatError(OdfError):
-    """Payloads of this read step cannot be cut into messages; they are not read from topics."""
+    """Payloads of this read step cannot be cut into messages: each is one message, or an upload."""
 
     def __init__(self, read_step: ReadStep) -> None:
         super().__init__(
-            f"a source that reads {read_step.kind} takes no payloads through a topic: use NdJson, Json or Csv"
+            f"payloads of {read_step.kind} cannot be cut into messages: "
+            f"send files of at most {MAX_MESSAGE_SIZE} bytes, or upload them"
         )
 
 
@@ -65,6 +75,8 @@ def cut_counted(read_step: ReadStep, chunks: Iterable[bytes], *, max_size: int =
             return _Lines(_last_line_end, what="line").cut(Source(chunks), max_size)
         case ReadStepJson():
             return json_pieces(Source(chunks), read_step.sub_path, max_size=max_size)
+        case ReadStepGeoJson():
+            return json_pieces(Source(chunks), FEATURES, max_size=max_size, before=BEFORE_FEATURES)
         case ReadStepCsv():
             return _csv_pieces(read_step, Source(chunks), max_size)
         case _:
@@ -140,7 +152,7 @@ def _lines(data: bytes) -> int:
 
 
 def _csv_pieces(read_step: ReadStepCsv, source: Source, max_size: int) -> Iterator[Piece]:
-    find_end = _CsvRecords(read_step)
+    find_end = CsvRecords(read_step)
     header = b""
     if read_step.header:
         first = next(_Lines(find_end.first, what="CSV record").cut(source, 1), None)
@@ -152,14 +164,15 @@ def _csv_pieces(read_step: ReadStepCsv, source: Source, max_size: int) -> Iterat
     yield from _Lines(find_end.last, what="CSV record", header=header).cut(source, max_size)
 
 
-class _CsvRecords:
+class CsvRecords:
     """Finds the ends of CSV records, where a quoted field may hold line ends."""
 
     def __init__(self, read_step: ReadStepCsv) -> None:
         self._quote = _one_byte("quote", read_step.quote or '"')
         separator = re.escape(_one_byte("separator", read_step.separator or ","))
         quote = re.escape(self._quote)
-        escape = re.escape(_one_byte("escape", read_step.escape)) if read_step.escape else b""
+        mark = _one_byte("escape", read_step.escape) if read_step.escape else b""
+        escape = b"" if mark == self._quote else re.escape(mark)  # a quote before a quote is what it always is
         inner = rb"[^%b%b]++|%b%b" % (quote, escape, quote, quote) + (rb"|%b." % escape if escape else b"")
         plain = rb"[^%b\n]*+" % separator
         field = rb"(?:%b(?:%b)*+%b%b|(?!%b)%b)" % (quote, inner, quote, plain, quote, plain)

@@ -16,23 +16,43 @@ _SCALAR = re.compile(rb'[^\s\[\]{},:"]++')
 _FLAT = re.compile(rb'[{\[](?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+")*+[}\]]', re.DOTALL)
 _STEP = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^{}\[\]"]++|[{}\[\]]', re.DOTALL)
 _CHUNK = 1 << 16
+_SMALLEST_RUN = 1 << 14  # bytes; for less it is not worth looking at many elements together
+_DEPTH = 6  # of what is found by one pattern; enough for the polygons of a feature
+
+
+def _nested_pattern(depth: int) -> bytes:
+    inner = rb"|" + _nested_pattern(depth - 1) if depth > 1 else b""
+    return rb'[{\[](?:[^{}\[\]"]++|"(?:[^"\\]++|\\.)*+"%b)*+[}\]]' % inner
+
+
+_RUN = re.compile(rb"(?:%b[ \t\r\n]*+,[ \t\r\n]*+)++" % _nested_pattern(_DEPTH), re.DOTALL)
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
-def json_pieces(source: Source, sub_path: str | None, *, max_size: int) -> Iterator[Piece]:
-    """Messages that hold arrays at the same path as the payload does."""
+def json_pieces(source: Source, sub_path: str | None, *, max_size: int, before: bytes | None = None) -> Iterator[Piece]:
+    """Messages that hold arrays at the same path as the payload does.
+
+    `before` is what they begin with, where that is more than the keys of the path.
+    """
     keys = sub_path.split(".") if sub_path else []
-    before = b"".join(b"{%b:" % orjson.dumps(key) for key in keys) + b"["
+    before = before or b"".join(b"{%b:" % orjson.dumps(key) for key in keys) + b"["
     after = b"]" + b"}" * len(keys)
-    for group in _groups(_elements(source, keys), max_size - len(before) - len(after)):
-        for run in _readable_runs(group):
-            yield Piece(before + b",".join(run) + after, len(run))
+    limit = max_size - len(before) - len(after)
+    for group in _groups(_elements(source, keys, limit), limit):
+        for run in [group] if isinstance(group, Piece) else _readable_runs(group):
+            yield Piece(before + run.data + after, run.records)
 
 
-def _groups(elements: Iterator[bytes], max_size: int) -> Iterator[list[bytes]]:
+def _groups(elements: Iterator[bytes | Piece], max_size: int) -> Iterator[list[bytes] | Piece]:
     group: list[bytes] = []
     size = 0
     for element in elements:
+        if isinstance(element, Piece):
+            if group:
+                yield group
+            yield element
+            group, size = [], 0
+            continue
         if group and size + len(element) + 1 > max_size:
             yield group
             group, size = [], 0
@@ -42,10 +62,10 @@ def _groups(elements: Iterator[bytes], max_size: int) -> Iterator[list[bytes]]:
         yield group
 
 
-def _readable_runs(group: list[bytes]) -> Iterator[list[bytes]]:
+def _readable_runs(group: list[bytes]) -> Iterator[Piece]:
     """The elements in their order, each unreadable one by itself: it must not take its neighbours along."""
     if len(group) == 1 or _is_readable(b"[" + b",".join(group) + b"]"):
-        yield group
+        yield _joined(group)
         return
     run: list[bytes] = []
     for element in group:
@@ -53,11 +73,23 @@ def _readable_runs(group: list[bytes]) -> Iterator[list[bytes]]:
             run.append(element)
             continue
         if run:
-            yield run
-        yield [element]
+            yield _joined(run)
+        yield _joined([element])
         run = []
     if run:
-        yield run
+        yield _joined(run)
+
+
+def _joined(elements: list[bytes]) -> Piece:
+    return Piece(b",".join(elements), len(elements))
+
+
+def _count(elements: bytes) -> int | None:
+    """How many elements these are; None if they are not JSON."""
+    try:
+        return len(orjson.loads(b"[" + elements + b"]"))
+    except ValueError:
+        return None
 
 
 def _is_readable(data: bytes) -> bool:
@@ -68,7 +100,8 @@ def _is_readable(data: bytes) -> bool:
     return True
 
 
-def _elements(source: Source, keys: list[str]) -> Iterator[bytes]:
+def _elements(source: Source, keys: list[str], max_size: int) -> Iterator[bytes | Piece]:
+    """Elements; where many follow each other that are readable, these together, in pieces of at most `max_size`."""
     scanner = _Scanner(source)
     if scanner.next_byte() == b"":
         return
@@ -81,6 +114,11 @@ def _elements(source: Source, keys: list[str]) -> Iterator[bytes]:
     else:
         number = 0
         while True:
+            run = scanner.run(max_size)
+            if run is not None:
+                number += run.records
+                yield run
+                continue
             number += 1
             yield scanner.value(number)
             if scanner.expect_one_of(b",]", "',' or ']' after an element") == b"]":
@@ -95,6 +133,8 @@ class _Scanner:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._position = 0
+        self._single_until = 0
+        """The byte of the payload up to which elements are looked at one by one."""
 
     def error(self, expected: str) -> MalformedBytesError:
         found = self._source.buffer[self._position : self._position + 20]
@@ -142,6 +182,20 @@ class _Scanner:
             self.pass_value()
             if self.expect_one_of(b",}", "',' or '}' after a value") == b"}":
                 raise self.error(f"the key {key!r} in the object before")
+
+    def run(self, max_size: int) -> Piece | None:
+        """Many elements, each with a comma behind it, if that is what comes next and they are readable."""
+        if max_size < _SMALLEST_RUN or self._source.taken + self._position < self._single_until:
+            return None
+        self._more_after_position(max_size)
+        found = _RUN.match(self._source.buffer, self._position, self._position + max_size)
+        run = None if found is None or len(found[0]) < _SMALLEST_RUN else found[0].rstrip(b", \t\r\n")
+        count = None if run is None else _count(run)
+        if found is None or run is None or count is None:
+            self._single_until = self._source.taken + self._position + max_size
+            return None
+        self._position = found.end()
+        return Piece(run, count)
 
     def value(self, number: int) -> bytes:
         """The next value's bytes; `number` is what an error calls it."""

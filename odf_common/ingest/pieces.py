@@ -17,7 +17,7 @@ MAX_MESSAGE_SIZE = MAX_RECORD_SIZE + MAX_AROUND_SIZE
 """Bytes; larger messages are not read. Topics take more, so that what is too large can be a dead letter."""
 
 _MAX_CHUNK = 256 << 10
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class RecordTooLargeError(MalformedBytesError):
@@ -44,9 +44,9 @@ class Source:
         self.ended = False
         self.taken = 0
         """How many bytes have left the buffer."""
-        self.fill(len(_BYTE_ORDER_MARK))
-        if self.buffer.startswith(_BYTE_ORDER_MARK):
-            self.take(len(_BYTE_ORDER_MARK))
+        self.fill(len(BYTE_ORDER_MARK))
+        if self.buffer.startswith(BYTE_ORDER_MARK):
+            self.take(len(BYTE_ORDER_MARK))
 
     def fill(self, size: int) -> None:
         """Have at least so many bytes in the buffer, or all that there are."""

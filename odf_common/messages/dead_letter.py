@@ -25,6 +25,10 @@ class DeadLetterNote(Message):
     offset: int
     index: int | None = None
     """The place of the record in its message, from 0; absent when the message as a whole cannot be read."""
+    content_type: str | None = None
+    """Of the message, where it has the header: the value is to be read as that, or refers to an upload."""
+    piece_of: str | None = None
+    """The payload that the message is a piece of: alone it would be taken for all of it."""
     timestamp: Timestamp
     """Of the message, as Kafka has it."""
     code: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 from pyarrow import types
 
@@ -12,12 +14,25 @@ from odf_common.errors import InvalidTextError
 from odf_common.ingest.errors import UnsupportedSourceError
 from odf_common.ingest.read.csv import CsvOptions, CsvReader
 from odf_common.ingest.read.csv_rows import CsvFormat
+from odf_common.ingest.read.geo_json import GeoJsonReader
 from odf_common.ingest.read.json import JsonReader
 from odf_common.ingest.read.nd_json import NdJsonReader
+from odf_common.ingest.read.parquet import ParquetFormat
 from odf_common.ingest.read.records import Reader
 from odf_common.ingest.read.row_schema import RowSchema
+from odf_common.ingest.read.shapefile_features import ShapefileFormat
+from odf_common.ingest.read.whole import WholeReader
 from odf_common.metadata.fragments import DatasetVocabulary
-from odf_common.metadata.sources import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
+from odf_common.metadata.sources import (
+    ReadStep,
+    ReadStepCsv,
+    ReadStepEsriShapefile,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 
 _RFC3339 = "rfc3339"
 _UTF8 = frozenset({"utf8", "utf-8"})
@@ -31,34 +46,54 @@ def reader_of(
     *,
     vocabulary: DatasetVocabulary | None = None,
     has_preprocess: bool = False,
+    allows_operation: bool = False,
 ) -> Reader:
     """The reader of a step. `known` are the columns of earlier rows, which count where the step declares none.
 
+    `allows_operation`: records may bring the operation column under its own name, for merge strategies that take it.
     Raises UnsupportedSourceError, which says what to change.
     """
-    if not isinstance(step, ReadStepNdJson | ReadStepJson | ReadStepCsv):
-        raise UnsupportedSourceError(f"read step {step.kind} takes no messages: use NdJson, Json or Csv")
     _check_formats(step)
-    schema = _row_schema(step, known, vocabulary or DatasetVocabulary(), has_preprocess=has_preprocess)
+    names = vocabulary or DatasetVocabulary()
+    reserved = [names.offset_column, names.system_time_column]
+    if not allows_operation:
+        reserved.append(names.operation_type_column)
+    event_time = None if has_preprocess else names.event_time_column
+    schema = _row_schema(step, known, () if has_preprocess else reserved, event_time)
     try:
         return _reader(step, schema)
     except UnsupportedTypeError as error:
         raise UnsupportedSourceError(f"{error}: declare it as STRING, or leave the column out") from error
 
 
-def _reader(step: ReadStepNdJson | ReadStepJson | ReadStepCsv, schema: RowSchema) -> Reader:
-    if isinstance(step, ReadStepCsv):
-        return CsvReader(schema, _csv_options(step))
-    return JsonReader(schema, step.sub_path) if isinstance(step, ReadStepJson) else NdJsonReader(schema)
+def _reader(step: ReadStep, schema: RowSchema) -> Reader:
+    match step:
+        case ReadStepCsv():
+            return CsvReader(schema, csv_options(step))
+        case ReadStepJson():
+            if step.sub_path and not all(step.sub_path.split(".")):
+                raise UnsupportedSourceError(f"subPath {step.sub_path!r} is not supported: write keys like a.b.c")
+            return JsonReader(schema, step.sub_path)
+        case ReadStepNdJson():
+            return NdJsonReader(schema)
+        case ReadStepGeoJson() | ReadStepNdGeoJson():
+            return GeoJsonReader(schema, has_lines=isinstance(step, ReadStepNdGeoJson))
+        case ReadStepParquet():
+            return WholeReader(schema, ParquetFormat())
+        case ReadStepEsriShapefile():
+            assert len(schema.wire)
+            return WholeReader(schema, ShapefileFormat(step.sub_path))
 
 
-def _csv_options(step: ReadStepCsv) -> CsvOptions:
+def csv_options(step: ReadStepCsv) -> CsvOptions:
+    """The options of a Csv read step."""
     if step.null_value:
         raise UnsupportedSourceError(f"nullValue {step.null_value!r} is not supported: only empty values are null")
     for option, mark in (("separator", step.separator), ("quote", step.quote), ("escape", step.escape)):
         if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n"):
             raise UnsupportedSourceError(f"{option} {mark!r} is not supported: it must be one ASCII character")
-    marks = CsvFormat(step.separator or ",", step.quote or '"', None if step.escape == step.quote else step.escape)
+    quote = step.quote or '"'
+    marks = CsvFormat(step.separator or ",", quote, None if step.escape == quote else step.escape)
     if len({marks.separator, marks.quote, marks.escape}) < 3:
         raise UnsupportedSourceError("separator, quote and escape of a Csv read step must be different characters")
     return CsvOptions(csv_format=marks, has_header=bool(step.header), infers=bool(step.infer_schema))
@@ -74,19 +109,11 @@ def declared_columns(step: ReadStep) -> pa.Schema | None:
     return None if step.schema_ is None else to_arrow(step.schema_)
 
 
-def _row_schema(
-    step: ReadStep, known: pa.Schema | None, vocabulary: DatasetVocabulary, *, has_preprocess: bool
-) -> RowSchema:
+def _row_schema(step: ReadStep, known: pa.Schema | None, reserved: Iterable[str], event_time: str | None) -> RowSchema:
     declared = declared_columns(step)
-    event_time = None if has_preprocess else vocabulary.event_time_column
     if declared is not None:
-        unit = "us" if has_preprocess else "ms"
+        unit = "us" if event_time is None else "ms"
         return RowSchema.declared(pa.schema([_in_utc(column, unit) for column in declared]), event_time=event_time)
-    reserved = (
-        ()
-        if has_preprocess
-        else (vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column)
-    )
     return RowSchema.known(known or pa.schema([]), event_time=event_time, reserved=reserved)
 
 
@@ -111,7 +138,9 @@ def _without_seconds(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-def _check_formats(step: ReadStepNdJson | ReadStepJson | ReadStepCsv) -> None:
+def _check_formats(step: ReadStep) -> None:
+    if not isinstance(step, ReadStepNdJson | ReadStepJson | ReadStepCsv):
+        return
     for option, value in (("dateFormat", step.date_format), ("timestampFormat", step.timestamp_format)):
         if value is not None and value.lower() != _RFC3339:
             raise UnsupportedSourceError(f"{option} {value!r} is not supported: leave it out, or use {_RFC3339}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.csv
 from pyarrow import types
 
 from odf_common.ingest.messages import Code, Problem, Unreadable, unreadable
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
 from odf_common.ingest.read.csv_rows import QUOTES, CsvFormat, CsvRows, csv_rows
 from odf_common.ingest.read.csv_types import cells, check_type, inferred_type
 from odf_common.ingest.read.inference import MAX_SAMPLES
@@ -53,15 +54,19 @@ class CsvReader:
         self._schema = schema
         self._options = options
 
-    def read(self, messages: pa.Table) -> Records:
+    def read(self, messages: pa.Table, *, max_size: int = MAX_MESSAGE_SIZE) -> Records:
         """See `Reader`."""
-        found, bad = csv_rows(messages, self._options.csv_format)
+        found, bad = csv_rows(messages, self._options.csv_format, max_size=max_size)
         reading = _Reading(found, self._schema, self._options)
         rows, places = reading.run()
         bad += reading.unreadable(messages)
         bad.sort(key=lambda letter: (letter.partition, letter.offset, -1 if letter.index is None else letter.index))
         times = messages["timestamp"].take(pa.array(found.lines.message[places]))
-        return Records(rows=rows, timestamps=times, unreadable=bad)
+        return Records(rows=rows, timestamps=times, unreadable=bad, letters=reading.letters(messages, places))
+
+    def following(self, rows: pa.Schema) -> CsvReader:
+        """See `Reader`."""
+        return CsvReader(self._schema.following(rows), self._options)
 
 
 class _Reading:
@@ -97,13 +102,22 @@ class _Reading:
         lines, first = self._found.lines, int(self._options.has_header)
         letters = []
         for row, problem in self._problems.items():
-            message, index = int(lines.message[row]), int(self._found.index[row]) - first
-            if message not in self._bad_messages and index >= 0:
-                letters.append(unreadable(messages, message, problem, index=index, data=lines.texts[row].as_py()))
+            if int(lines.message[row]) not in self._bad_messages and self._found.index[row] >= first:
+                letters.append(self._letter(messages, row, problem))
         for message, problem in self._bad_messages.items():
             data = messages["value"][message].as_py()
             letters.append(unreadable(messages, message, problem, index=None, data=data))
         return letters
+
+    def letters(
+        self, messages: pa.Table, places: Indices
+    ) -> Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]]:
+        """Makes dead letters of rows that stand at these places."""
+        return lambda refused: [self._letter(messages, int(places[row]), problem) for row, problem in refused]
+
+    def _letter(self, messages: pa.Table, row: int, problem: Problem) -> Unreadable:
+        lines, index = self._found.lines, int(self._found.index[row]) - int(self._options.has_header)
+        return unreadable(messages, int(lines.message[row]), problem, index=index, data=lines.texts[row].as_py())
 
     def _groups(self) -> Iterator[tuple[list[str], Indices]]:
         """Column names and the rows that have them."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_common.ingest.messages import Code, Problem, Unreadable
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
 from odf_common.ingest.read.json_lines import no_utf8
 from odf_common.ingest.read.lines import (
     BOM,
@@ -20,6 +21,8 @@ from odf_common.ingest.read.lines import (
 )
 
 QUOTES = Problem(Code.INVALID_CSV, "a quoted value is not closed, or something follows its closing quote")
+
+_NUL = Problem(Code.INVALID_CSV, "the row holds a NUL byte: send text in UTF-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +66,27 @@ class CsvRows:
     problems: dict[int, Problem]
 
 
-def csv_rows(messages: pa.Table, csv_format: CsvFormat) -> tuple[CsvRows, list[Unreadable]]:
+def csv_rows(
+    messages: pa.Table, csv_format: CsvFormat, *, max_size: int = MAX_MESSAGE_SIZE
+) -> tuple[CsvRows, list[Unreadable]]:
     """The rows of all messages, blank lines left out."""
-    lines, bad = lines_of(messages, blanks="\r\n")
+    lines, bad = lines_of(messages, blanks="\r\n", max_size=max_size)
     marks = [csv_format.quote, csv_format.escape or csv_format.quote, "\r"]
     if any(contains_byte(lines.texts, ord(mark)) for mark in marks):
         whole = pc.match_substring_regex(lines.texts, csv_format.line_pattern())
         if not pc.all(whole).as_py():
-            return _with_quotes(messages, csv_format, lines.message[~whole.to_numpy(zero_copy_only=False)])
-    return CsvRows(lines, _index(lines.message), no_utf8(lines.texts)), bad
+            odd = lines.message[~whole.to_numpy(zero_copy_only=False)]
+            return _with_quotes(messages, csv_format, odd, max_size)
+    return CsvRows(lines, _index(lines.message), _text_problems(lines.texts)), bad
 
 
-def _with_quotes(messages: pa.Table, csv_format: CsvFormat, rows: Indices) -> tuple[CsvRows, list[Unreadable]]:
+def _with_quotes(
+    messages: pa.Table, csv_format: CsvFormat, rows: Indices, max_size: int
+) -> tuple[CsvRows, list[Unreadable]]:
     """With a closer look at those messages that have rows of several lines, or bad ones."""
     odd = np.zeros(messages.num_rows, np.bool_)
     odd[rows] = True
-    plain, bad = lines_of(messages.filter(pa.array(~odd)), blanks="\r\n")
+    plain, bad = lines_of(messages.filter(pa.array(~odd)), blanks="\r\n", max_size=max_size)
     texts: list[bytes] = []
     parents: list[int] = []
     broken: list[int] = []
@@ -95,7 +103,7 @@ def _with_quotes(messages: pa.Table, csv_format: CsvFormat, rows: Indices) -> tu
     joined = pa.concat_arrays([plain.texts, pa.array(texts, pa.binary())]).take(pa.array(order))
     lines = Lines(joined, message[order], messages)
     places = np.flatnonzero(np.isin(order, np.array(broken, np.int64) + len(plain.texts)))
-    problems = dict.fromkeys(places.tolist(), QUOTES) | no_utf8(lines.texts)
+    problems = dict.fromkeys(places.tolist(), QUOTES) | _text_problems(lines.texts)
     return CsvRows(lines, _index(lines.message), problems), bad
 
 
@@ -112,6 +120,14 @@ def _rows_of(value: bytes, pattern: re.Pattern[bytes]) -> list[tuple[bytes, bool
         if text:
             rows.append((text, match is not None))
     return rows
+
+
+def _text_problems(rows: pa.Array) -> dict[int, Problem]:
+    """Rows that are no text."""
+    if not contains_byte(rows, 0):
+        return no_utf8(rows)
+    marked = np.flatnonzero(pc.match_substring(rows, b"\0").to_numpy(zero_copy_only=False))
+    return dict.fromkeys(marked.tolist(), _NUL) | no_utf8(rows)
 
 
 def _index(parents: Indices) -> Indices:

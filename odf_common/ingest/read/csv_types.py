@@ -17,6 +17,8 @@ _INTEGER = r"^[+-]?\d+$"
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 _BOOLEAN = r"^(?i:true|false)$"
 
+_INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("ms", "UTC"))
+
 Convert = Callable[[pa.Array], pa.Array]
 _Failure = (pa.ArrowException, ValueError, OverflowError)
 
@@ -43,13 +45,18 @@ def cells(texts: pa.Array, data_type: pa.DataType, *, unix_seconds: bool = False
 
 
 def inferred_type(texts: pa.Array) -> pa.DataType | None:
-    """The narrowest of BIGINT, DOUBLE, BOOLEAN and STRING that holds all; None where all are null."""
+    """The narrowest of BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP and STRING that holds all; None where all are null."""
     if texts.null_count == len(texts):
         return None
-    for data_type in (pa.int64(), pa.float64(), pa.bool_()):
-        if not cells(texts, data_type)[1]:
-            return data_type
-    return pa.string()
+    return next((data_type for data_type in _INFERRED if _fits(texts, data_type)), pa.string())
+
+
+def _fits(texts: pa.Array, data_type: pa.DataType) -> bool:
+    try:
+        _converter(data_type, unix_seconds=False)(texts)
+    except _Failure:
+        return False
+    return True
 
 
 def _converter(data_type: pa.DataType, *, unix_seconds: bool) -> Convert:

@@ -10,11 +10,12 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # the decoder
 
 import pyarrow as pa
 
-from odf_common.ingest.messages import Code, Problem, unreadable
+from odf_common.ingest.messages import Code, Problem, Unreadable, unreadable
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
 from odf_common.ingest.read.json_arrays import Elements
 from odf_common.ingest.read.json_lines import MAX_DEPTH, depth, json_problem
 from odf_common.ingest.read.json_objects import read_objects
-from odf_common.ingest.read.lines import with_content, without_bom
+from odf_common.ingest.read.lines import Lines, with_text, without_bom
 from odf_common.ingest.read.records import Records
 from odf_common.ingest.read.row_schema import RowSchema
 
@@ -32,24 +33,39 @@ class JsonReader:
         self._schema = schema
         self._path = tuple(sub_path.split(".")) if sub_path else ()
 
-    def read(self, messages: pa.Table) -> Records:
+    def read(self, messages: pa.Table, *, max_size: int = MAX_MESSAGE_SIZE) -> Records:
         """See `Reader`."""
-        whole, bad = with_content(messages)
-        found = Elements(self._path)
-        for row, value in zip(whole.rows.tolist(), without_bom(whole.values).to_pylist(), strict=True):
-            if found.take_plain(row, value):
-                continue
-            try:
-                found.take(row, array_elements(value, self._path))
-            except _BadMessageError as error:
-                data = messages["value"][row].as_py()
-                bad.append(unreadable(messages, row, error.problem, index=None, data=data))
-        elements = found.lines(messages)
+        elements, bad = elements_of(messages, self._path, max_size=max_size)
         objects = read_objects(elements.texts, self._schema)
         bad += elements.unreadable(objects.problems, always_index=True)
         bad.sort(key=lambda letter: (letter.partition, letter.offset, letter.index or 0))
         times = messages["timestamp"].take(pa.array(elements.message[objects.lines]))
-        return Records(rows=objects.rows, timestamps=times, unreadable=bad)
+        letters = elements.letters(objects.lines, always_index=True)
+        return Records(rows=objects.rows, timestamps=times, unreadable=bad, letters=letters)
+
+    def following(self, rows: pa.Schema) -> JsonReader:
+        """See `Reader`."""
+        return JsonReader(self._schema.following(rows), ".".join(self._path) or None)
+
+
+def elements_of(
+    messages: pa.Table, path: Sequence[str], *, max_size: int, before: bytes | None = None
+) -> tuple[Lines, list[Unreadable]]:
+    """The elements of the arrays of all messages, and the messages that have none.
+
+    `before` is what most messages begin with, where that is more than the keys of the path.
+    """
+    whole, bad = with_text(messages, max_size=max_size)
+    found = Elements(path, before)
+    for row, value in zip(whole.rows.tolist(), without_bom(whole.values).to_pylist(), strict=True):
+        if found.take_plain(row, value):
+            continue
+        try:
+            found.take(row, array_elements(value, path))
+        except _BadMessageError as error:
+            data = messages["value"][row].as_py()
+            bad.append(unreadable(messages, row, error.problem, index=None, data=data))
+    return found.lines(messages), bad
 
 
 class _BadMessageError(Exception):

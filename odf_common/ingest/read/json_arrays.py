@@ -29,9 +29,9 @@ _IS_MARK[[_QUOTE, _COMMA]] = True
 class Elements:
     """Collects the elements of messages, each on one line, just as they are there."""
 
-    def __init__(self, path: Sequence[str]) -> None:
+    def __init__(self, path: Sequence[str], before: bytes | None = None) -> None:
         self._path = path
-        self._before = b"".join(b"{%b:" % orjson.dumps(key) for key in path) + b"["
+        self._before = before or b"".join(b"{%b:" % orjson.dumps(key) for key in path) + b"["
         self._after = b"]" + b"}" * len(path)
         self._bodies: list[bytes] = []
         self._size = 0

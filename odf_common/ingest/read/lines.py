@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from odf_common.ingest.messages import Code, Problem, Unreadable, all_unreadable, unreadable
 from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
+from odf_common.ingest.read.foreign import foreign_values
 
 Indices = npt.NDArray[np.int64]
 
@@ -42,35 +43,61 @@ class Lines:
     message: Indices
     messages: pa.Table
 
+    def letters(
+        self, rows: Indices, *, always_index: bool = False
+    ) -> Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]]:
+        """Makes dead letters of rows, which were read from these lines."""
+
+        def made(refused: Sequence[tuple[int, Problem]]) -> list[Unreadable]:
+            problems = {int(rows[row]): problem for row, problem in refused}
+            return self.unreadable(problems, always_index=always_index)
+
+        return made
+
     def unreadable(self, problems: Mapping[int, Problem], *, always_index: bool = False) -> list[Unreadable]:
         """The dead letters of lines; such a line is the message itself if that has no other."""
         places = np.fromiter(problems, np.int64, len(problems))
         rows = self.message[places]
         first, end = np.searchsorted(self.message, rows), np.searchsorted(self.message, rows, "right")
         alone = (end - first == 1) & (not always_index)
-        data = pc.if_else(
-            pa.array(alone), combined(self.messages["value"].take(pa.array(rows))), self.texts.take(pa.array(places))
-        )
+        data = self.texts.take(pa.array(places)).to_pylist()
+        for number in np.flatnonzero(alone).tolist():
+            data[number] = self.messages["value"][int(rows[number])].as_py()
         indices = pa.array(places - first, mask=alone)
-        return all_unreadable(self.messages, rows, problems.values(), indices.to_pylist(), data.to_pylist())
+        return all_unreadable(self.messages, rows, problems.values(), indices.to_pylist(), data)
 
 
-def with_content(messages: pa.Table) -> tuple[Whole, list[Unreadable]]:
+def with_content(messages: pa.Table, *, max_size: int = MAX_MESSAGE_SIZE) -> tuple[Whole, list[Unreadable]]:
     """The messages whose content can be looked at; of others it is enough to know their size."""
     values = combined(messages["value"])
     sizes = pc.binary_length(values)
-    if not values.null_count and len(values) and _within(pc.min_max(sizes).as_py()):
+    if not values.null_count and len(values) and _within(pc.min_max(sizes).as_py(), max_size):
         return Whole(values, np.arange(len(values))), []
     sizes = sizes.fill_null(-1).to_numpy(zero_copy_only=False)
-    fine = (sizes > 0) & (sizes <= MAX_MESSAGE_SIZE)
+    fine = (sizes > 0) & (sizes <= max_size)
     rows = np.flatnonzero(fine)
-    bad = [_without_content(messages, int(row), int(sizes[row])) for row in np.flatnonzero(~fine)]
+    bad = [_without_content(messages, int(row), int(sizes[row]), max_size) for row in np.flatnonzero(~fine)]
     return Whole(values.take(pa.array(rows)), rows), bad
 
 
-def lines_of(messages: pa.Table, *, blanks: str = BLANKS) -> tuple[Lines, list[Unreadable]]:
+def with_text(messages: pa.Table, *, max_size: int = MAX_MESSAGE_SIZE) -> tuple[Whole, list[Unreadable]]:
+    """The messages whose content may be text: `with_content`, without those that are plainly something else."""
+    whole, bad = with_content(messages, max_size=max_size)
+    foreign = foreign_values(whole.values)
+    if not foreign:
+        return whole, bad
+    rows = whole.rows[list(foreign)]
+    data = whole.values.take(pa.array(list(foreign))).to_pylist()
+    bad += all_unreadable(messages, rows, foreign.values(), [None] * len(rows), data)
+    kept = np.setdiff1d(np.arange(len(whole.rows)), list(foreign))
+    return Whole(whole.values.take(pa.array(kept)), whole.rows[kept]), bad
+
+
+def lines_of(
+    messages: pa.Table, *, blanks: str = BLANKS, max_size: int = MAX_MESSAGE_SIZE
+) -> tuple[Lines, list[Unreadable]]:
     """The lines of all messages that have any, without blanks around them, and the messages that have none."""
-    whole, bad = with_content(messages)
+    whole, bad = with_text(messages, max_size=max_size)
     texts, parents = _split(without_bom(whole.values))
     texts = trimmed(texts, blanks)
     blank = pc.equal(pc.binary_length(texts), 0)
@@ -147,17 +174,17 @@ def _has_blanks_around(texts: pa.Array) -> bool:
     return bool((data[starts] <= _LAST_BLANK).any() or (data[ends - 1] <= _LAST_BLANK).any())
 
 
-def _within(sizes: dict[str, Any]) -> bool:
-    return bool(sizes["min"] > 0 and sizes["max"] <= MAX_MESSAGE_SIZE)
+def _within(sizes: dict[str, Any], max_size: int) -> bool:
+    return bool(sizes["min"] > 0 and sizes["max"] <= max_size)
 
 
-def _without_content(messages: pa.Table, row: int, size: int) -> Unreadable:
+def _without_content(messages: pa.Table, row: int, size: int, max_size: int) -> Unreadable:
     if size < 0:
         problem, data = Problem(Code.TOMBSTONE, "the message has no value"), b""
     elif size == 0:
         problem, data = Problem(Code.EMPTY, "the message is empty"), b""
     else:
-        reason = f"the message has {size} bytes, at most {MAX_MESSAGE_SIZE} are read"
+        reason = f"the message has {size} bytes, at most {max_size} are read"
         problem, data = Problem(Code.TOO_LARGE, reason), messages["value"][row].as_py()
     return unreadable(messages, row, problem, index=None, data=data)
 

@@ -104,7 +104,7 @@ def _fits(value: Any, data_type: pa.DataType) -> bool:
             # Equal: doubles are rounded, up to here.
             return bool(abs(value) <= 10 ** (data_type.precision - data_type.scale))
         return isinstance(value, str) and _is_decimal(value)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or types.is_nested(data_type):
         return False
     return types.is_string(data_type) or _is_spelling(value, data_type)
 

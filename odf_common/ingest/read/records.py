@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from odf_common.ingest.messages import Unreadable
+from odf_common.errors import MalformedBytesError
+from odf_common.ingest.messages import Problem, Unreadable
+from odf_common.ingest.pieces import MAX_MESSAGE_SIZE
+
+
+class InvalidPayloadError(MalformedBytesError):
+    """A payload cannot be read as a whole; none of its records is taken."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.reason)
+
+    @classmethod
+    def of(cls, code: str, reason: str) -> InvalidPayloadError:
+        """For a problem of this code."""
+        return cls(Problem(code, reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +34,8 @@ class Records:
     timestamps: pa.ChunkedArray
     """Of the message of each row, as Kafka has it."""
     unreadable: list[Unreadable]
+    letters: Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]] | None = None
+    """Makes dead letters of rows that turn out to be of no use later; None where their own bytes are not known."""
 
     @property
     def count(self) -> int:
@@ -28,10 +46,14 @@ class Records:
 class Reader(Protocol):
     """A read step, ready to be used on any number of batches."""
 
-    def read(self, messages: pa.Table) -> Records:
+    def read(self, messages: pa.Table, *, max_size: int = MAX_MESSAGE_SIZE) -> Records:
         """The records of messages of the schema `MESSAGES`. Raises for no content, however broken.
 
         What is read of a message does not depend on the messages around it, except for columns and types that had to
-        be inferred.
+        be inferred. Messages of more than `max_size` bytes are not looked at.
         """
+        ...
+
+    def following(self, rows: pa.Schema) -> Reader:
+        """The reader of what comes behind rows with these columns: it keeps what had to be inferred."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,6 +42,10 @@ class RowSchema:
         renamed = [pa.field(name, column.type) for column in rows for name in names if column.name == f"_{name}"]
         return cls(pa.schema([*rows, *renamed]), is_declared=False, event_time=event_time, reserved=names)
 
+    def following(self, rows: pa.Schema) -> RowSchema:
+        """For what comes behind rows with these columns."""
+        return self if self.is_declared else RowSchema.known(rows, event_time=self.event_time, reserved=self.reserved)
+
     def widened(self, columns: pa.Schema) -> RowSchema:
         """With inferred columns."""
         fields = [
@@ -71,7 +75,7 @@ class RowSchema:
         """The columns of the rows."""
         columns: dict[str, pa.Field] = {}
         for column in self.input:
-            name = self._row_name(column.name)
+            name = self.row_name(column.name)
             columns.setdefault(name, pa.field(name, stored_type(column.type), column.nullable))
         return pa.schema(columns.values())
 
@@ -80,15 +84,17 @@ class RowSchema:
         columns: dict[str, pa.Array] = {}
         for column in self.input:
             array = converted(_combined(parsed[column.name]), column.type)
-            name = self._row_name(column.name)
+            name = self.row_name(column.name)
             columns[name] = _either(columns[name], array, name) if name in columns else array
-        self._check_event_times(columns)
+        self.check_event_times(columns)
         return pa.Table.from_arrays([columns[name] for name in self.table.names], schema=self.table)
 
-    def _row_name(self, name: str) -> str:
+    def row_name(self, name: str) -> str:
+        """What a column of records is called in rows."""
         return f"_{name}" if name in self.reserved else name
 
-    def _check_event_times(self, columns: dict[str, pa.Array]) -> None:
+    def check_event_times(self, columns: Mapping[str, pa.Array]) -> None:
+        """ValueError where an event time is a sentinel."""
         times = columns.get(self.event_time or "")
         if times is None or not (types.is_timestamp(times.type) or types.is_date(times.type)):
             return

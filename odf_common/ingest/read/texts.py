@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types
 
 TIMESTAMP = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)?$"
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?$"
@@ -65,6 +66,14 @@ def unix_seconds(numbers: pa.Array) -> pa.Array:
     if limits["min"] is not None and not (limits["min"] >= _FIRST_DAY * _DAY and limits["max"] < _END_DAY * _DAY):
         raise ValueError("seconds since 1970 lie outside the years 1 to 9999")
     return pc.multiply(numbers, 1000).cast(pa.timestamp("ms", "UTC"))
+
+
+def check_years(moments: pa.Array) -> None:
+    """ValueError unless days or timestamps lie in the years 1 to 9999."""
+    if types.is_date32(moments.type):
+        _check_days(moments.view(pa.int32()), 1)
+    elif moments.type.unit != "ns":  # in nanoseconds, Arrow reaches from 1677 to 2262 only
+        _check_days(moments, _DAY * _PER_SECOND[moments.type.unit])
 
 
 def _plain(texts: pa.Array, digits: int) -> pa.Array:

@@ -23,7 +23,7 @@ def messages(*values: bytes | None, start: int = 0) -> pa.Table:
     """Messages of one partition, a millisecond apart."""
     numbers = range(start, start + len(values))
     times = [KAFKA_TIME_US + number * 1000 for number in numbers]
-    columns = [[0] * len(values), list(numbers), times, list(values)]
+    columns = [[0] * len(values), list(numbers), times, list(values), [None] * len(values)]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, MESSAGES, strict=True)], schema=MESSAGES)
 
 

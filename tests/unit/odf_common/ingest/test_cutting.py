@@ -13,7 +13,15 @@ from odf_common.errors import MalformedBytesError
 from odf_common.ingest.cutting import MAX_RECORD_SIZE, RecordTooLargeError, UncuttableFormatError, cut, cut_counted
 from odf_common.ingest.pieces import MAX_AROUND_SIZE, MAX_MESSAGE_SIZE
 from odf_common.kafka.topics import MAX_MESSAGE_SIZE as TOPIC_MESSAGE_SIZE
-from odf_common.metadata.sources import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson, ReadStepParquet
+from odf_common.metadata.sources import (
+    ReadStep,
+    ReadStepCsv,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 
 LINES = ReadStepNdJson()
 ARRAY = ReadStepJson()
@@ -86,6 +94,9 @@ class TestCsv:
     def test_escaped_quotes_do_not_end_a_field(self) -> None:
         step = ReadStepCsv(escape="\\")
         assert cut_all(step, b'"a\\"\nb"\nc\n', max_size=3) == [b'"a\\"\nb"', b"c"]
+
+    def test_the_quote_may_be_named_as_its_own_escape(self) -> None:
+        assert cut_all(ReadStepCsv(escape='"'), b'"a","b\nc"\n"d"\n', max_size=3) == [b'"a","b\nc"', b'"d"']
 
     def test_a_header_may_be_quoted(self) -> None:
         assert cut_all(CSV, b'"a\nb",c\n1,2\n3,4', max_size=11) == [b'"a\nb",c\n1,2', b'"a\nb",c\n3,4']
@@ -174,6 +185,34 @@ class TestJson:
         pieces = list(cut_counted(ARRAY, chunks(data, chunk), max_size=max_size))
         assert [value for piece in pieces for value in json.loads(piece.data)] == values
         assert sum(piece.records for piece in pieces) == len(values)
+
+    def test_large_pieces_hold_what_is_readable_together_and_the_rest_alone(self) -> None:
+        good = b'{"type": "x", "deep": {"a": [[1, 2], [{"b": "]}"}]]}}'
+        deep = b'{"a":' * 20 + b"1" + b"}" * 20
+        elements = [good] * 3000 + [b"{tru}"] + [good, deep] * 500 + [b"7", good]
+        pieces = list(cut_counted(ARRAY, chunks(b"[" + b" ,\n".join(elements) + b"]", 9999), max_size=1 << 15))
+        assert sum(piece.records for piece in pieces) == len(elements)
+        assert [piece.data for piece in pieces if b"{tru}" in piece.data] == [b"[{tru}]"]
+        read = [value for piece in pieces if b"{tru}" not in piece.data for value in json.loads(piece.data)]
+        assert read == [json.loads(element) for element in elements if element != b"{tru}"]
+        assert all(len(piece.data) <= 1 << 15 for piece in pieces)
+        assert len(pieces) < 40
+
+
+class TestGeoJson:
+    def test_messages_are_collections(self) -> None:
+        data = b'{"name": "x", "features": [{"a":1}, {"a":2}], "type": "FeatureCollection"}'
+        assert cut_all(ReadStepGeoJson(), data, max_size=48) == [
+            b'{"type":"FeatureCollection","features":[{"a":1}]}',
+            b'{"type":"FeatureCollection","features":[{"a":2}]}',
+        ]
+
+    def test_lines_are_cut_as_lines(self) -> None:
+        assert cut_all(ReadStepNdGeoJson(), b"11\n22\n33", max_size=6) == [b"11\n22", b"33"]
+
+    def test_other_json_is_refused(self) -> None:
+        with pytest.raises(MalformedBytesError, match="the key 'features'"):
+            cut_all(ReadStepGeoJson(), b'{"type":"Feature"}')
 
 
 def test_other_formats_are_refused() -> None:

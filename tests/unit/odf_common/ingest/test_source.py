@@ -9,11 +9,12 @@ from odf_common.metadata.fragments import DatasetVocabulary
 from odf_common.metadata.sources import (
     MergeStrategy,
     MergeStrategyAppend,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
     MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
-    ReadStepGeoJson,
     ReadStepJson,
     ReadStepNdJson,
 )
@@ -28,7 +29,6 @@ def check(read: ReadStep, merge: MergeStrategy | None = None, preprocess: Transf
 @pytest.mark.parametrize(
     ("read", "reason"),
     [
-        (ReadStepGeoJson(), "GeoJson takes no messages: use NdJson, Json or Csv"),
         (ReadStepNdJson(date_format="dd.MM"), "dateFormat 'dd.MM' is not supported"),
         (ReadStepJson(timestamp_format="x"), "timestampFormat"),
         (ReadStepNdJson(encoding="latin1"), "encoding 'latin1'"),
@@ -49,11 +49,58 @@ def test_what_cannot_be_read_is_refused_with_its_name(read: ReadStep, reason: st
     assert reason in str(refused.value)
 
 
-def test_merge_strategies_to_come_are_refused() -> None:
-    with pytest.raises(UnsupportedSourceError, match="Snapshot is not supported yet"):
-        check(ReadStepNdJson(), MergeStrategySnapshot(primary_key=("a",)))
-    with pytest.raises(UnsupportedSourceError, match="primaryKey"):
-        check(ReadStepNdJson(), MergeStrategyLedger(primary_key=()))
+@pytest.mark.parametrize(
+    ("merge", "reason"),
+    [
+        (MergeStrategyLedger(primary_key=()), "Ledger needs a primaryKey"),
+        (MergeStrategySnapshot(primary_key=()), "Snapshot needs a primaryKey"),
+        (MergeStrategyUpsertStream(primary_key=()), "UpsertStream needs a primaryKey"),
+        (MergeStrategyChangelogStream(primary_key=()), "ChangelogStream needs a primaryKey"),
+        (MergeStrategySnapshot(primary_key=("a",), compare_columns=()), "compareColumns .* empty"),
+    ],
+)
+def test_merge_strategies_say_what_they_merge_by(merge: MergeStrategy, reason: str) -> None:
+    with pytest.raises(UnsupportedSourceError, match=reason):
+        check(ReadStepNdJson(), merge)
+
+
+KEYED = ("key STRING", "value BIGINT")
+
+
+@pytest.mark.parametrize(
+    ("columns", "merge", "reason"),
+    [
+        (KEYED, MergeStrategySnapshot(primary_key=("gone",)), "primary key has the column 'gone'"),
+        (KEYED, MergeStrategySnapshot(primary_key=("event_time",)), "it would be null in every record"),
+        (KEYED, MergeStrategySnapshot(primary_key=("key",), compare_columns=("gone",)), "compareColumns .*'gone'"),
+        (KEYED, MergeStrategySnapshot(primary_key=("key",), compare_columns=("op",)), "compareColumns .*'op'"),
+        (("key ARRAY<INT>",), MergeStrategyUpsertStream(primary_key=("key",)), "makes no key"),
+        (KEYED, MergeStrategyChangelogStream(primary_key=("key",)), "needs the column 'op'"),
+        ((*KEYED, "op STRING"), MergeStrategyChangelogStream(primary_key=("key",)), "'op' must be an integer"),
+        ((*KEYED, "op DOUBLE"), MergeStrategyUpsertStream(primary_key=("key",)), "'op' must be an integer"),
+        ((*KEYED, "op INT"), MergeStrategySnapshot(primary_key=("key",)), "system column"),
+        ((*KEYED, "offset INT"), MergeStrategyUpsertStream(primary_key=("key",)), "system column"),
+    ],
+)
+def test_columns_that_a_strategy_cannot_merge_are_refused(
+    columns: tuple[str, ...], merge: MergeStrategy, reason: str
+) -> None:
+    with pytest.raises(BadInputSchemaError, match=reason):
+        check(ReadStepNdJson(ddl_schema=columns), merge)
+
+
+@pytest.mark.parametrize(
+    ("columns", "merge"),
+    [
+        ((*KEYED, "op TINYINT UNSIGNED"), MergeStrategyChangelogStream(primary_key=("key",))),
+        (KEYED, MergeStrategyUpsertStream(primary_key=("key",))),
+        ((*KEYED, "op INT"), MergeStrategyUpsertStream(primary_key=("key",))),
+        (KEYED, MergeStrategySnapshot(primary_key=("key",), compare_columns=("value", "event_time"))),
+        (KEYED, MergeStrategyLedger(primary_key=("key", "event_time"))),
+    ],
+)
+def test_columns_that_a_strategy_can_merge_are_accepted(columns: tuple[str, ...], merge: MergeStrategy) -> None:
+    check(ReadStepNdJson(ddl_schema=columns), merge)
 
 
 @pytest.mark.parametrize(

@@ -148,3 +148,39 @@ def test_many_bad_cells_are_dead_letters() -> None:
     records = read(*[b"x,a", b"1,b", b"99999999999999999999,c"] * 500, ddl_schema=COLUMNS)
     assert rows(records) == [(1, "b")] * 500
     assert [letter.offset % 3 for letter in records.unreadable] == [0, 2] * 500
+
+
+def test_days_and_times_are_inferred_where_all_are() -> None:
+    text = (
+        b"d,t,mixed,empty,n\n2020-01-01,2020-01-01T00:00:00.123456Z,2020-01-01,,1\n"
+        b"2020-01-02,2020-01-01 00:00:00,x,,2020-01-01\n"
+    )
+    records = read(text, header=True, infer_schema=True)
+    assert [(field.name, str(field.type)) for field in records.rows.schema] == [
+        ("d", "date32[day]"),
+        ("t", "timestamp[ms, tz=UTC]"),
+        ("mixed", "string"),
+        ("n", "string"),
+    ]
+
+
+def test_mixed_values_in_a_column_are_dead_letters_that_name_it() -> None:
+    records = read(b"1,x\n2.5,y\nthree,z\n", ddl_schema=COLUMNS)
+    assert [(letter.index, letter.reason) for letter in records.unreadable] == [
+        (1, "column 'a': expected BIGINT, found '2.5'"),
+        (2, "column 'a': expected BIGINT, found 'three'"),
+    ]
+
+
+def test_a_row_with_a_nul_byte_is_a_dead_letter() -> None:
+    records = read(b"1,x\n2,\0\n3,z", ddl_schema=COLUMNS)
+    assert rows(records) == [(1, "x"), (3, "z")]
+    assert records.unreadable[0].reason == "the row holds a NUL byte: send text in UTF-8"
+
+
+def test_what_follows_keeps_the_types_that_were_inferred() -> None:
+    reader = reader_of(ReadStepCsv(header=True, infer_schema=True), None)
+    first = reader.read(messages(b"a,offset\n1.5,1\n"))
+    second = reader.following(first.rows.schema).read(messages(b"a,offset\n2,2\nx,3\n"))
+    assert second.rows.schema == first.rows.schema
+    assert second.rows.to_pylist() == [{"a": 2.0, "_offset": 2}]

@@ -1,61 +1,17 @@
-"""Merge strategies over Arrow tables: which rows of a batch are new to the dataset."""
+"""The keys of rows: one binary value each, which indexes and states know rows by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from odf_common.ingest.errors import BadInputSchemaError, UnsupportedSourceError
-from odf_common.metadata.sources import MergeStrategy, MergeStrategyAppend, MergeStrategyLedger
+from odf_common.ingest.errors import BadInputSchemaError
 
 
-class KeyIndex(Protocol):
-    """The keys of all earlier rows of a dataset, as `ledger_keys` encodes them."""
-
-    def contains(self, keys: Sequence[bytes]) -> Sequence[bool] | npt.NDArray[np.bool_]:
-        """For each key, whether an earlier row has it."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """What a merge strategy makes of rows."""
-
-    kept: npt.NDArray[np.int64] | None
-    """The places of the rows that are new; None for all."""
-    duplicates: int = 0
-
-
-def check_merge(strategy: MergeStrategy) -> None:
-    """Raise UnsupportedSourceError for a strategy that is not run here."""
-    if not isinstance(strategy, MergeStrategyAppend | MergeStrategyLedger):
-        raise UnsupportedSourceError(f"merge strategy {strategy.kind} is not supported yet: use Append or Ledger")
-    if isinstance(strategy, MergeStrategyLedger) and not strategy.primary_key:
-        raise UnsupportedSourceError("merge strategy Ledger needs a primaryKey of at least one column")
-
-
-def merge(strategy: MergeStrategy, rows: pa.Table, keys: KeyIndex | None) -> Merged:
-    """What is new in a batch. Rows of one batch are not compared with each other."""
-    if not isinstance(strategy, MergeStrategyLedger):
-        return Merged(kept=None)
-    if keys is None:
-        raise ValueError("a Ledger needs the index of the keys of earlier rows")
-    encoded = ledger_keys(rows, strategy.primary_key)
-    present = encoded.drop_null().to_pylist()
-    known = np.zeros(len(encoded), np.bool_)
-    known[encoded.is_valid().to_numpy(zero_copy_only=False)] = np.asarray(keys.contains(present), np.bool_)
-    kept = np.flatnonzero(~known)
-    return Merged(kept=kept, duplicates=len(known) - len(kept))
-
-
-def ledger_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:
+def merge_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:
     """One binary value for each row: equal exactly where the key columns are; null where any of them is null.
 
     The form is kept in indexes and never changes. Each column gives `<tag><length>:<value>`, one after another. Tags
@@ -69,6 +25,10 @@ def ledger_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:
         raise BadInputSchemaError(f"the primary key has the column {missing[0]!r}, the rows have none of that name")
     parts = [part for name in primary_key for part in _key_part(name, table[name].combine_chunks())]
     return pc.binary_join_element_wise(*parts, b"")
+
+
+ledger_keys = merge_keys
+"""Its name where only keys are known."""
 
 
 def check_key_type(name: str, data_type: pa.DataType) -> None:

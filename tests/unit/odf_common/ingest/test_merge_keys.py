@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_common.ingest.errors import BadInputSchemaError
-from odf_common.ingest.merge import ledger_keys
+from odf_common.ingest.merge import merge_keys
 
 
 def key(value: Any, data_type: pa.DataType) -> bytes | None:
-    found: bytes | None = ledger_keys(pa.table({"k": pa.array([value], data_type)}), ["k"])[0].as_py()
+    found: bytes | None = merge_keys(pa.table({"k": pa.array([value], data_type)}), ["k"])[0].as_py()
     return found
 
 
@@ -45,20 +45,20 @@ def test_equal_values_have_equal_keys() -> None:
 
 def test_a_null_anywhere_in_the_key_means_no_key() -> None:
     table = pa.table({"a": [1, None, 3], "b": ["x", "y", None]})
-    assert ledger_keys(table, ["a", "b"]).to_pylist() == [b"i1:1s1:x", None, None]
+    assert merge_keys(table, ["a", "b"]).to_pylist() == [b"i1:1s1:x", None, None]
 
 
 def test_chunks_make_no_difference() -> None:
     table = pa.table({"a": [1, 2, 3]})
-    assert ledger_keys(pa.concat_tables([table, table]), ["a"]).to_pylist() == ledger_keys(table, ["a"]).to_pylist() * 2
-    assert ledger_keys(table.slice(0, 0), ["a"]).to_pylist() == []
+    assert merge_keys(pa.concat_tables([table, table]), ["a"]).to_pylist() == merge_keys(table, ["a"]).to_pylist() * 2
+    assert merge_keys(table.slice(0, 0), ["a"]).to_pylist() == []
 
 
 def test_columns_that_make_no_key_are_refused() -> None:
     with pytest.raises(BadInputSchemaError, match="none of that name"):
-        ledger_keys(pa.table({"a": [1]}), ["b"])
+        merge_keys(pa.table({"a": [1]}), ["b"])
     with pytest.raises(BadInputSchemaError, match="makes no key"):
-        ledger_keys(pa.table({"a": [[1]]}), ["a"])
+        merge_keys(pa.table({"a": [[1]]}), ["a"])
 
 
 rows = st.lists(st.tuples(st.text("a:1s", max_size=3), st.text("a:1s", max_size=3), st.integers(-20, 20)), max_size=8)
@@ -71,4 +71,4 @@ def test_different_rows_have_different_keys(values: list[tuple[str, str, int]]) 
         dict(zip("abc", map(list, columns), strict=True)),
         schema=pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int64())]),
     )
-    assert len(set(ledger_keys(table, ["a", "b", "c"]).to_pylist())) == len(set(values))
+    assert len(set(merge_keys(table, ["a", "b", "c"]).to_pylist())) == len(set(values))
