@@ -104,10 +104,12 @@ def message_models() -> tuple[type[BaseModel], ...]:
     from odf_common.messages.block_appended import BlockAppended
     from odf_common.messages.completion import Completion, Rejection
     from odf_common.messages.dead_letter import DeadLetterNote
+    from odf_common.messages.dead_letter_retry import RetriedNote
     from odf_common.messages.kafka_offsets import KafkaOffsets
     from odf_common.messages.payload import PollNote, UploadedPayload
 
-    return (Completion, Rejection, BlockAppended, DeadLetterNote, KafkaOffsets, UploadedPayload, PollNote)
+    about_blocks = (Completion, Rejection, BlockAppended, KafkaOffsets)
+    return (*about_blocks, DeadLetterNote, RetriedNote, UploadedPayload, PollNote)
 
 
 def message_schemas() -> dict[str, str]:

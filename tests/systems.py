@@ -123,7 +123,7 @@ class IngestedDataset:
         headers: Mapping[str, str] | None = None,
         time: str | None = None,
     ) -> None:
-        """Send messages to the source's topic, once that is there; `time` (RFC 3339) is their timestamp, or it is now."""
+        """Send messages to the source's topic, once that is there; their timestamp is `time` (RFC 3339), or now."""
         topic = self.binding(source).topic
         self.wait_for_topic(topic)
         sender = producer(self.system.servers)
@@ -183,7 +183,8 @@ class IngestedDataset:
         found: dict[object, tuple[DeadLetterNote, bytes]] = {}
         with opened_consumer(self.system.servers) as reader:
             for message in read_to_end(reader, DEAD_LETTERS):
-                if message.key() == str(self.dataset.entry.id).encode():
+                is_letter = DEAD_LETTER_HEADER in dict(message.headers() or [])
+                if is_letter and message.key() == str(self.dataset.entry.id).encode():
                     note = DeadLetterNote.from_json(_header(message.headers()))
                     found[note.topic_id, note.partition, note.offset, note.index] = note, message.value() or b""
         return list(found.values())

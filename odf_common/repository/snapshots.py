@@ -8,7 +8,7 @@ from odf_common.catalog.errors import NameTakenError, TopicTakenError
 from odf_common.catalog.records import SourceSettings
 from odf_common.catalog.transaction import CatalogTransaction
 from odf_common.chain.metadata_chain import MetadataChain
-from odf_common.chain.state import ChainState, logical_schema
+from odf_common.chain.state import DEFAULT_SOURCE_NAME, ChainState, logical_schema
 from odf_common.errors import NotFoundError, OdfError
 from odf_common.identity.did import DatasetId
 from odf_common.identity.key_pair import KeyPair
@@ -40,7 +40,7 @@ _ANY_KIND = (SetAttachments, SetInfo, SetLicense, SetDataSchema, SetVocab)
 _ROOT_ONLY = (SetPollingSource, AddPushSource)
 
 
-class SnapshotRefusedError(OdfError):
+class DatasetSnapshotRefusedError(OdfError):
     """A snapshot cannot become a dataset: mend the manifest."""
 
 
@@ -53,17 +53,17 @@ def create_from_snapshot(
     settings: SourceSettings = DEFAULT_SETTINGS,
     topic: str | None = None,
 ) -> Dataset:
-    """Make a dataset of a snapshot: its chain, its place in the catalog and the topics of its push sources.
+    """Make a dataset of a snapshot: its chain, its place in the catalog and the topics of its sources.
 
-    All becomes visible together or not at all. `topic` names that of a single push source. SnapshotRefusedError
+    All becomes visible together or not at all. `topic` names that of a single source. DatasetSnapshotRefusedError
     and UnsupportedSourceError say what is wrong with the snapshot; NameTakenError and
     TopicTakenError what is taken.
     """
     _check_free(repository, snapshot.name)
     events = snapshot_events(repository, snapshot)
-    sources = list(dict.fromkeys(event.source_name for event in events if isinstance(event, AddPushSource)))
+    sources = list(dict.fromkeys(_source_names(events)))
     if topic is not None and len(sources) != 1:
-        raise SnapshotRefusedError(
+        raise DatasetSnapshotRefusedError(
             f"{snapshot.name} has {len(sources)} push sources, a topic can be given for a single one only"
         )
     dataset_id = key_pair.dataset_id
@@ -163,6 +163,14 @@ def _latest_descriptions(chain: MetadataChain) -> dict[str, MetadataEvent]:
     return latest
 
 
+def _source_names(events: Sequence[MetadataEvent]) -> Iterator[str]:
+    for event in events:
+        if isinstance(event, AddPushSource):
+            yield event.source_name
+        elif isinstance(event, SetPollingSource):
+            yield DEFAULT_SOURCE_NAME
+
+
 def _check_free(repository: Repository, alias: DatasetAlias) -> None:
     """Refused before anything is written; the transaction looks again."""
     try:
@@ -177,8 +185,10 @@ def _check_allowed(event: MetadataEvent, kind: DatasetKind) -> None:
     if isinstance(event, _ANY_KIND + allowed):
         return
     if isinstance(event, (*_ROOT_ONLY, SetTransform)):
-        raise SnapshotRefusedError(f"{event.kind} does not belong into a snapshot of a {kind} dataset")
-    raise SnapshotRefusedError(f"{event.kind} does not belong into a snapshot: it comes about with the dataset's life")
+        raise DatasetSnapshotRefusedError(f"{event.kind} does not belong into a snapshot of a {kind} dataset")
+    raise DatasetSnapshotRefusedError(
+        f"{event.kind} does not belong into a snapshot: it comes about with the dataset's life"
+    )
 
 
 def _vocabulary(events: Sequence[MetadataEvent], before: DatasetVocabulary) -> DatasetVocabulary:
@@ -196,7 +206,7 @@ def _resolved(repository: Repository, event: MetadataEvent) -> MetadataEvent:
     found = [(given, _dataset_id(repository, given)) for given in event.inputs]
     unknown = [str(given.dataset_ref) for given, dataset_id in found if dataset_id is None]
     if unknown:
-        raise SnapshotRefusedError(f"unknown inputs: {', '.join(unknown)}; add these datasets first")
+        raise DatasetSnapshotRefusedError(f"unknown inputs: {', '.join(unknown)}; add these datasets first")
     inputs = tuple(
         TransformInput(dataset_ref=dataset_id, alias=str(given.dataset_ref) if given.alias is None else given.alias)
         for given, dataset_id in found

@@ -17,14 +17,17 @@ from services.cli import (
     hashes,
     identity,
     ingest,
+    pull,
     sources,
     status,
     subscribe,
     tail,
+    trial,
     up,
     verify,
     watermarks,
 )
+from services.cli.without_pandas import leave_out_pandas
 
 app = typer.Typer(
     name="odf",
@@ -37,11 +40,17 @@ app = typer.Typer(
 app.command(epilog="Example: odf up --port 8080 --data-dir .odf")(up.up)
 app.command(epilog="Example: odf demo --rate 5000")(demo.demo)
 app.command(epilog="Example: odf add city.yaml country.yaml --partitions 4")(add.add)
+app.command(name="try", epilog="Example: odf try city.yaml monday.csv tuesday.csv --event-time 2024-01-01T00:00:00Z")(
+    trial.try_
+)
 app.command(epilog="Example: odf append city.temperature license.yaml")(add.append)
 app.command(name="list", epilog="Example: odf list -o json")(datasets.list_)
 app.command(epilog="Example: odf inspect city.temperature")(datasets.inspect)
 app.command(epilog="Example: odf log city.temperature --limit 20")(datasets.log)
-app.command(epilog="Example: odf ingest city.temperature events.ndjson")(ingest.ingest)
+app.command(epilog="Example: odf ingest city.temperature events.ndjson --event-time 2024-01-01T00:00:00Z")(
+    ingest.ingest
+)
+app.command(epilog="Example: odf pull city.temperature")(pull.pull)
 app.command(epilog="Example: odf tail city.temperature -n 20 --follow")(tail.tail)
 app.command(epilog="Example: odf subscribe city.temperature --from genesis -o json")(subscribe.subscribe)
 app.command(epilog="Example: odf status -o json")(status.status)
@@ -50,7 +59,7 @@ app.command(epilog="Example: odf verify city.temperature")(verify.verify)
 app.add_typer(
     sources.app,
     name="source",
-    help="Push sources: how they are read, and whether they are.",
+    help="Where data comes from: how sources are read, and whether they are.",
     epilog="Example: odf source set city.temperature --batch-time 60",
 )
 app.add_typer(
@@ -62,7 +71,7 @@ app.add_typer(
 app.add_typer(
     dead_letters.app,
     name="dead-letters",
-    help="Records that could not be read.",
+    help="Records that could not be read: look at them, send them again.",
     epilog="Example: odf dead-letters list city.temperature",
 )
 app.add_typer(
@@ -93,6 +102,7 @@ def main() -> None:
     # The client tells of every attempt to connect; commands say in one sentence what does not answer.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     logging.getLogger("kafka").propagate = False
+    leave_out_pandas()
     app()
 
 

@@ -108,11 +108,14 @@ def create(
 ) -> dict[str, Any]:
     """Make a dataset of a snapshot, with a new key in the data folder."""
     from odf_common.catalog.records import SourceSettings
+    from odf_common.chain.state import ChainState
     from odf_common.errors import StoreUnavailableError
     from odf_common.identity.key_pair import KeyPair
-    from odf_common.repository.snapshots import create_from_snapshot
+    from odf_common.repository.snapshots import create_from_snapshot, normalized_events
     from odf_common.timestamp import Timestamp
+    from services.cli.source_checks import check_events
 
+    check_events(ChainState(), list(normalized_events(snapshot.metadata)))
     pair = KeyPair.generate()
     keys = settings.data_dir / "keys"
     keys.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -139,14 +142,19 @@ def _update(repository: Repository, existing: DatasetEntry, snapshot: DatasetSna
     from odf_common.repository import snapshots
     from odf_common.repository.appending import append_events
     from odf_common.timestamp import Timestamp
+    from services.cli.source_checks import check_events
 
     if existing.kind != snapshot.kind:
-        raise snapshots.SnapshotRefusedError(f"the dataset is of the kind {existing.kind}, which cannot change")
+        raise snapshots.DatasetSnapshotRefusedError(f"the dataset is of the kind {existing.kind}, which cannot change")
     wanted = snapshots.snapshot_events(repository, snapshot)
     dataset = repository.open(existing.id)
-    appended = append_events(
-        repository, existing.id, lambda state: snapshots.changes(chain_of(dataset), wanted), Timestamp.now()
-    )
+
+    def decide(chain: ChainState) -> list[MetadataEvent]:
+        events = snapshots.changes(chain_of(dataset), wanted)
+        check_events(chain, events)
+        return events
+
+    appended = append_events(repository, existing.id, decide, Timestamp.now())
     _bind(repository, dataset)
     change = f"{len(appended)} events appended" if appended else "up to date"
     return _described(repository, dataset, change=change)
@@ -185,6 +193,7 @@ def append(dataset: DatasetArgument, files: Events, data_dir: DataDir = None, ou
     from odf_common.repository.snapshots import events_to_append
     from odf_common.timestamp import Timestamp
     from services.cli.manifests import read_events
+    from services.cli.source_checks import check_events
 
     events = [event for file in files for event in read_events(file)]
     if not events:
@@ -196,7 +205,9 @@ def append(dataset: DatasetArgument, files: Events, data_dir: DataDir = None, ou
         ref = parsed_ref(dataset)
 
         def decide(chain: ChainState) -> list[MetadataEvent]:
-            return events_to_append(repository, chain, events)
+            found = events_to_append(repository, chain, events)
+            check_events(chain, found)
+            return found
 
         hashes = [str(block) for block in append_events(repository, ref, decide, Timestamp.now())]
         _bind(repository, repository.open(ref))

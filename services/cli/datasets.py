@@ -83,7 +83,7 @@ def _inspected(repository: Repository, dataset: Dataset) -> dict[str, Any]:
     return {
         **_listed(dataset),
         "schema": _ddl(state),
-        "sources": [_source(state, source, bindings.get(source.source_name)) for source in state.push_sources],
+        "sources": [_source(state, source, bindings.get(source.source_name)) for source in state.sources],
         "pollingSource": state.polling_source.to_document() if state.polling_source else None,
         "transform": state.transform.to_document() if state.transform else None,
         "vocabulary": state.vocabulary.to_document(),
@@ -106,8 +106,9 @@ def _ddl(state: ChainState) -> list[str] | None:
 
 
 def _source(state: ChainState, source: AddPushSource, binding: PushSourceBinding | None) -> dict[str, Any]:
-    from services.cli.positions import read_positions
+    from services.cli.positions import counts_of, read_offsets
 
+    offsets = read_offsets(state, source.source_name)
     document = source.to_document()
     return {
         "name": source.source_name,
@@ -117,7 +118,8 @@ def _source(state: ChainState, source: AddPushSource, binding: PushSourceBinding
         "topic": binding.topic if binding else None,
         "settings": binding.settings.model_dump() if binding else None,
         "problem": binding.problem if binding else None,
-        "next": read_positions(state, source.source_name),
+        "next": dict(sorted(offsets.next.items())) if offsets else {},
+        "lastBlock": counts_of(offsets) if offsets else None,
     }
 
 
@@ -170,6 +172,15 @@ def _listing(items: list[str] | None) -> str:
     return f"[{', '.join(items)}]" if items else ""
 
 
+_WORDS = {
+    "records": "records",
+    "duplicates": "duplicates",
+    "deadLetters": "dead letters",
+    "derived": "derived",
+    "late": "late",
+}
+
+
 def _source_lines(source: dict[str, Any]) -> Iterator[str]:
     yield f"source     {source['name']}: {source['read']['kind']}, merge {source['merge']['kind']}"
     yield f"  topic    {source['topic'] or 'not bound yet: a running system does it'}"
@@ -177,5 +188,7 @@ def _source_lines(source: dict[str, Any]) -> Iterator[str]:
         yield "  settings " + ", ".join(f"{name}={value}" for name, value in source["settings"].items())
     positions = ", ".join(f"{partition}:{position}" for partition, position in source["next"].items())
     yield f"  read to  {positions or 'the beginning'}"
+    if source["lastBlock"]:
+        yield "  newest   " + ", ".join(f"{count} {_WORDS[name]}" for name, count in source["lastBlock"].items())
     if source["problem"]:
         yield f"  problem  {source['problem']}"

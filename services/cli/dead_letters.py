@@ -3,55 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odf_common.errors import MalformedBytesError, NotFoundError
+from odf_common.errors import NotFoundError
 from services.cli.opening import DataDir, DatasetArgument, opened_repository, parsed_ref, settings_of
 from services.cli.reporting import Format, Output, Report, json_array, reporting
 from services.cli.tables import printable
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from odf_common.identity.did import DatasetId
-    from odf_common.messages.dead_letter import DeadLetterNote
     from odf_common.settings import Settings
+    from services.cli.dead_letter_topic import DeadLetter
+    from services.cli.retrying import Outcome
 
 app = typer.Typer(no_args_is_help=True)
 
 _SHOWN_BYTES = 60
 
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record that could not be read: where it came from, why, and its bytes."""
-
-    note: DeadLetterNote
-    value: bytes
-
-    @property
-    def position(self) -> str:
-        """Its name on the command line."""
-        index = "" if self.note.index is None else f":{self.note.index}"
-        return f"{self.note.partition}:{self.note.offset}{index}"
+Code = Annotated[str | None, typer.Option(help="Only those with this code, such as InvalidJson.", show_default="any")]
+Source = Annotated[str | None, typer.Option(help="Only those of this source.", show_default="any")]
 
 
-@app.command(name="list", epilog="Example: odf dead-letters list city.temperature --limit 20")
+@app.command(name="list", epilog="Example: odf dead-letters list city.temperature --code WrongType --limit 20")
 @reporting
 def list_(
     dataset: DatasetArgument,
+    code: Code = None,
+    source: Source = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show those as well that were sent again.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Show so many at most.", show_default="all")] = None,
     data_dir: DataDir = None,
     output: Output = Format.TEXT,
 ) -> Iterator[str]:
-    """List the dead letters of a dataset, oldest first: position, time, reason and the beginning of the record."""
+    """List the dead letters of a dataset, oldest first: position, time, reason and the beginning of the record.
+
+    Those that were sent again are left out: if they could not be read once more, there is a newer one.
+    """
     settings = settings_of(data_dir)
-    found = islice(_dead_letters(settings, _id_of(settings, dataset)), limit)
+    letters = _dead_letters(settings, _id_of(settings, dataset))
+    found = islice(filter(_wanted(code, source, retried=show_all), letters), limit)
     if output == Format.JSON:
         yield from json_array(map(_document, found))
     else:
@@ -82,58 +76,85 @@ def show(
     raise NotFoundError(f"there is no dead letter at {position}; `odf dead-letters list {dataset}` shows all")
 
 
+@app.command(epilog="Example: odf dead-letters retry city.temperature --code WrongType")
+@reporting
+def retry(
+    dataset: DatasetArgument,
+    positions: Annotated[
+        list[str] | None, typer.Argument(metavar="POSITION…", help="As listed.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that were not sent again yet.")] = False,
+    code: Code = None,
+    source: Source = None,
+    wait: Annotated[bool, typer.Option(help="Wait for the blocks, and say what became of each.")] = True,
+    timeout: Annotated[float, typer.Option(min=0, help="Give up waiting when no block came for so many seconds.")] = 60,
+    data_dir: DataDir = None,
+    output: Output = Format.TEXT,
+) -> Report:
+    """Send the original bytes of dead letters to their source again, say after its read step was mended.
+
+    Each is taken once, however often it is sent, and is a dead letter again if it still cannot be read. Exit code 1 if
+    any is.
+    """
+    from services.cli.retrying import retried
+
+    if not (positions or everything or code or source):
+        raise typer.BadParameter("say which: positions, --code, --source or --all")
+    settings = settings_of(data_dir)
+    wanted = _wanted(code, source, retried=bool(positions))
+    with opened_repository(settings) as repository:
+        entry = repository.catalog.dataset(parsed_ref(dataset))
+
+        def letters() -> Iterator[DeadLetter]:
+            found = filter(wanted, _dead_letters(settings, entry.id))
+            return (letter for letter in found if not positions or letter.position in positions)
+
+        outcomes = retried(settings, repository, entry, letters, wait_s=timeout if wait else None)
+    missing = set(positions or ()) - {outcome.letter for outcome in outcomes}
+    if missing:
+        raise NotFoundError(
+            f"there is no dead letter at {', '.join(sorted(missing))}; `odf dead-letters list {dataset}` shows all"
+        )
+    return _outcome_report(outcomes, output)
+
+
+def _outcome_report(outcomes: list[Outcome], output: Format) -> Report:
+    failed = [outcome for outcome in outcomes if outcome.is_failure]
+    text = "\n".join(outcome.text for outcome in outcomes) or "there is nothing to send again"
+    if failed and output == Format.TEXT:
+        typer.echo(text)
+        return Report(f"error: {len(failed)} of {len(outcomes)} were not taken", {}, exit_code=1)
+    data = {"letters": [outcome.document() for outcome in outcomes]}
+    return Report(text, data, exit_code=1 if failed else 0)
+
+
 def _id_of(settings: Settings, dataset: str) -> DatasetId:
     with opened_repository(settings) as repository:
         return repository.catalog.dataset(parsed_ref(dataset)).id
 
 
 def _dead_letters(settings: Settings, dataset_id: DatasetId) -> Iterator[DeadLetter]:
-    """The dead letters of a dataset, each once: after a crash the same one may have been sent twice."""
     from odf_common.endpoints import bootstrap_servers
-    from odf_common.kafka.topics import DEAD_LETTERS
-    from services.cli.topic_reading import opened_consumer, read_to_end
+    from services.cli.dead_letter_topic import dead_letters
+    from services.cli.topic_reading import opened_consumer
 
-    seen: set[tuple[object, ...]] = set()
     with opened_consumer(bootstrap_servers(settings)) as reader:
-        for message in read_to_end(reader, DEAD_LETTERS):
-            letter = _readable(message, dataset_id)
-            if letter is None:
-                continue
-            note = letter.note
-            key = (note.topic_id, note.partition, note.offset, note.index)
-            if key not in seen:
-                seen.add(key)
-                yield letter
+        yield from dead_letters(reader, dataset_id)
 
 
-def _readable(message: Message, dataset_id: DatasetId) -> DeadLetter | None:
-    """The dead letter of the dataset; a note that is none hides only its own message."""
-    try:
-        return _of_message(message, dataset_id)
-    except MalformedBytesError as error:
-        place = f"{message.topic()}, position {message.offset()}"
-        typer.echo(f"note: skipped what is no dead letter, topic {place}: {printable(str(error))}", err=True)
-        return None
+def _wanted(code: str | None, source: str | None, *, retried: bool) -> Callable[[DeadLetter], bool]:
+    def is_wanted(letter: DeadLetter) -> bool:
+        note = letter.note
+        return code in (None, note.code) and source in (None, note.source_name) and (retried or not letter.attempts)
 
-
-def _of_message(message: Message, dataset_id: DatasetId) -> DeadLetter | None:
-    from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
-
-    key = message.key()
-    if (key if isinstance(key, bytes) else str(key).encode()) != str(dataset_id).encode():
-        return None
-    header = dict(message.headers() or []).get(DEAD_LETTER_HEADER)
-    if header is None:
-        return None
-    note = DeadLetterNote.from_json(header if isinstance(header, bytes) else header.encode())
-    value = message.value()
-    return DeadLetter(note, value if isinstance(value, bytes) else b"")
+    return is_wanted
 
 
 def _document(letter: DeadLetter) -> dict[str, Any]:
     note = letter.note.model_dump(mode="json", by_alias=True, exclude_none=True)
     return note | {
         "position": letter.position,
+        "attempts": letter.attempts,
         "size": len(letter.value),
         "value": letter.value.decode("utf-8", "replace"),
     }
@@ -144,4 +165,5 @@ def _line(letter: DeadLetter) -> str:
     more = "…" if len(letter.value) > _SHOWN_BYTES else ""
     note = letter.note
     reason = f"{note.code}: {printable(note.reason)}"
-    return f"{note.source_name}  {letter.position}  {note.timestamp}  {reason}  {printable(value)}{more}"
+    again = f"  (sent again {letter.attempts} times)" if letter.attempts else ""
+    return f"{note.source_name}  {letter.position}  {note.timestamp}  {reason}{again}  {printable(value)}{more}"

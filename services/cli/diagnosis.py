@@ -165,6 +165,13 @@ class Diagnosis:
             return Step(name="batch", ok=True, time=completion[1], what=f"proposed as {completion[0].id}")
         if committed:
             return Step(name="batch", ok=True, what="done; its proposal is no longer kept")
+        if not self._binding.settings.enabled:
+            return Step(
+                name="batch",
+                ok=False,
+                what="the source is switched off",
+                hint=f"`odf source enable {self._dataset.entry.alias} {self._binding.source_name}` switches it on",
+            )
         if self._binding.problem is not None:
             return Step(
                 name="batch",
@@ -182,16 +189,19 @@ class Diagnosis:
         )
 
     def _stage_step(self, completion: tuple[Completion, Timestamp], *, committed: bool) -> Step:
-        slice_ = completion[0].add_data.new_data
-        if slice_ is None:
+        slices = completion[0].slices
+        if not slices:
             return Step(name="stage", ok=True, time=completion[1], what="the batch has no rows, so no slice")
-        path = staged_slice(self._settings.staging_folder, self._dataset.entry.id, slice_.physical_hash)
-        if committed or path.exists():
-            return Step(name="stage", ok=True, time=completion[1], what=f"slice {slice_.physical_hash.short}")
+        folder, dataset_id = self._settings.staging_folder, self._dataset.entry.id
+        paths = [staged_slice(folder, dataset_id, each.physical_hash) for each in slices]
+        missing = [] if committed else [path for path in paths if not path.exists()]
+        if not missing:
+            names = ", ".join(each.physical_hash.short for each in slices[:3]) + (", …" if len(slices) > 3 else "")
+            return Step(name="stage", ok=True, time=completion[1], what=f"slice {names}")
         return Step(
             name="stage",
             ok=False,
-            what=f"{path} does not exist",
+            what=f"{missing[0]} does not exist",
             hint="the staging folder was cleared, or job and committer do not share it (ODF_STAGING)",
         )
 

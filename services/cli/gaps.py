@@ -23,8 +23,8 @@ def accepted_gap_events(
 
     NoGapError if that is all that comes next.
     """
-    if chain.push_source(source_name) is None:
-        raise NotFoundError(f"there is no active push source {source_name!r}")
+    if chain.source(source_name) is None:
+        raise NotFoundError(f"there is no active source {source_name!r}")
     source_state = chain.source_state(source_name)
     before = KafkaOffsets.of_state(source_state) if source_state else None
     read = before.next if before is not None else {}

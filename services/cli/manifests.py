@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from odf_common.errors import MalformedBytesError
+from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.metadata.events import (
     AddData,
     AddPushSource,
@@ -56,6 +58,7 @@ def _details(event: MetadataEvent) -> Iterator[str]:
             if event.new_data is not None:
                 interval = event.new_data.offset_interval
                 yield f"{interval.end - interval.start + 1} records at offsets {interval.start}..{interval.end}"
+            yield from _counts(event)
             if event.new_watermark is not None:
                 yield f"watermark {event.new_watermark}"
             if event.new_checkpoint is not None:
@@ -64,6 +67,19 @@ def _details(event: MetadataEvent) -> Iterator[str]:
             yield shown(event.source_name)
         case UnknownEvent():
             yield f"type {event.type_code}, of a later version"
+
+
+def _counts(event: AddData | ExecuteTransform) -> Iterator[str]:
+    """What became of the source's records, beside the rows."""
+    state = event.new_source_state if isinstance(event, AddData) else None
+    try:
+        offsets = KafkaOffsets.of_state(state) if state else None
+    except MalformedBytesError:
+        return
+    if offsets is None:
+        return
+    words = {"derived": "derived", "late": "late", "duplicates": "duplicates", "dead_letters": "dead letters"}
+    yield from (f"{count} {word}" for name, word in words.items() if (count := getattr(offsets, name)))
 
 
 def read_events(path: Path) -> Iterator[MetadataEvent]:

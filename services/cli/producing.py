@@ -1,10 +1,10 @@
-"""Sending a file to the topic of a source, as messages of whole records."""
+"""Sending messages to the topic of a source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from odf_common.errors import NotFoundError, StoreUnavailableError
 from odf_common.kafka.clients import admin_client, producer
@@ -14,11 +14,32 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
     from odf_common.catalog.records import PushSourceBinding
-    from odf_common.ingest.cutting import Piece
 
 _QUEUE_SIZE_KIB = 64 << 10
-_CHUNK_SIZE = 1 << 20
 _FLUSH_TIMEOUT_S = 60.0
+_ANY_PARTITION = -1  # as the client calls it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A message on its way: what it holds, and what is said about it."""
+
+    value: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    records: int | None = None
+    """None where nobody counted them."""
+    size: int | None = None
+    """Bytes of the payload, where they lie elsewhere."""
+    timestamp_ms: int | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Where a message is."""
+
+    partition: int
+    offset: int
 
 
 @dataclass(slots=True)
@@ -28,11 +49,15 @@ class Sent:
     start: dict[int, int] = field(default_factory=dict)
     next: dict[int, int] = field(default_factory=dict)
     messages: int = 0
-    records: int = 0
+    records: int | None = 0
+    """None once there are some that nobody counted."""
     size: int = 0
+    places: dict[int, Delivered] = field(default_factory=dict)
+    """Of the messages by their number, from 0."""
 
-    def confirmed(self, partition: int, offset: int) -> None:
+    def confirmed(self, number: int, partition: int, offset: int) -> None:
         """Take note of a message that is on the broker."""
+        self.places[number] = Delivered(partition, offset)
         self.start[partition] = min(self.start.get(partition, offset), offset)
         self.next[partition] = max(self.next.get(partition, 0), offset + 1)
         self.messages += 1
@@ -52,51 +77,76 @@ def ensure_topic(servers: str, binding: PushSourceBinding, *, was_read: bool) ->
         create_topics(admin, [Topic(name=binding.topic, partitions=binding.settings.partitions)])
 
 
-def chunks_of(file: BinaryIO, on_read: Callable[[int], None] = lambda size: None) -> Iterator[bytes]:
-    """The bytes of a file in chunks; `on_read` is told their sizes."""
-    while chunk := file.read(_CHUNK_SIZE):
-        on_read(len(chunk))
-        yield chunk
+def send(servers: str, topic: str, outgoing: Iterable[Outgoing]) -> Sent:
+    """Produce all messages and wait until the broker has them; StoreUnavailableError says what it did not take."""
+    sender = _Sender(servers, topic)
+    for message in outgoing:
+        if not sender.produce(message):
+            break
+    return sender.flushed()
 
 
-def send(servers: str, topic: str, pieces: Iterable[Piece]) -> Sent:
-    """Produce all pieces and wait until the broker has them; StoreUnavailableError says what it did not take."""
-    sent = Sent()
-    failures: list[str] = []
+class _Sender:
+    def __init__(self, servers: str, topic: str) -> None:
+        self._topic = topic
+        self._sent = Sent()
+        self._failures: list[str] = []
+        self._number = 0
+        self._client = producer(
+            servers,
+            compression_type="lz4",
+            queue_buffering_max_kbytes=_QUEUE_SIZE_KIB,
+            batch_size=4 << 20,
+            linger_ms=5,
+            delivery_timeout_ms=int(_FLUSH_TIMEOUT_S * 1000),
+        )
 
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            failures.append(error.str())
-            return
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None, "a delivered message has a partition"
-        assert offset is not None, "a delivered message has an offset"
-        sent.confirmed(partition, offset)
-
-    client = producer(
-        servers,
-        compression_type="lz4",
-        queue_buffering_max_kbytes=_QUEUE_SIZE_KIB,
-        batch_size=4 << 20,
-        linger_ms=5,
-        delivery_timeout_ms=int(_FLUSH_TIMEOUT_S * 1000),
-    )
-    for piece in pieces:
-        while not failures:
+    def produce(self, message: Outgoing) -> bool:
+        """Whether it still makes sense to go on."""
+        headers: dict[str, str | bytes | None] = dict(message.headers)
+        delivered = self._delivered(self._number)
+        partition = _ANY_PARTITION if message.partition is None else message.partition
+        while not self._failures:
             try:
-                client.produce(topic, piece.data, on_delivery=delivered)
+                self._client.produce(
+                    self._topic,
+                    message.value,
+                    headers=headers,
+                    partition=partition,
+                    timestamp=message.timestamp_ms or 0,
+                    on_delivery=delivered,
+                )
                 break
             except BufferError:
-                client.poll(0.1)  # the queue is full: wait until the broker took some of it
-        client.poll(0)
-        if failures:
-            break
-        sent.records += piece.records
-        sent.size += len(piece.data)
-    left = client.flush(_FLUSH_TIMEOUT_S)
-    if failures or left:
-        reason = failures[0] if failures else f"{left} messages were not confirmed within {_FLUSH_TIMEOUT_S:.0f} s"
-        raise StoreUnavailableError(
-            f"topic {topic}: {reason}. {sent.messages} messages are on the broker and will be committed"
-        )
-    return sent
+                self._client.poll(0.1)  # the queue is full: wait until the broker took some of it
+        self._client.poll(0)
+        if self._failures:
+            return False
+        known = self._sent.records
+        self._sent.records = None if known is None or message.records is None else known + message.records
+        self._sent.size += len(message.value) if message.size is None else message.size
+        self._number += 1
+        return True
+
+    def flushed(self) -> Sent:
+        """What is on the broker, once that is everything."""
+        left = self._client.flush(_FLUSH_TIMEOUT_S)
+        if self._failures or left:
+            unconfirmed = f"{left} messages were not confirmed within {_FLUSH_TIMEOUT_S:.0f} s"
+            reason = self._failures[0] if self._failures else unconfirmed
+            raise StoreUnavailableError(
+                f"topic {self._topic}: {reason}. {self._sent.messages} messages are on the broker and will be committed"
+            )
+        return self._sent
+
+    def _delivered(self, number: int) -> Callable[[KafkaError | None, Message], None]:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._failures.append(error.str())
+                return
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None, "a delivered message has a partition"
+            assert offset is not None, "a delivered message has an offset"
+            self._sent.confirmed(number, partition, offset)
+
+        return delivered

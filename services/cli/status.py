@@ -105,7 +105,9 @@ def _source(state: ChainState, binding: PushSourceBinding, reader: Consumer | No
 
     found: dict[str, Any] = {
         "name": binding.source_name,
-        "active": state.push_source(binding.source_name) is not None,
+        "active": state.source(binding.source_name) is not None,
+        "enabled": binding.settings.enabled,
+        "lastBlock": _last_block(state, binding.source_name),
         "topic": binding.topic,
         "next": read_positions(state, binding.source_name),
         "lagEvents": None,
@@ -113,6 +115,14 @@ def _source(state: ChainState, binding: PushSourceBinding, reader: Consumer | No
         "problem": binding.problem,
     }
     return found if reader is None else found | _lag(reader, binding.topic, found)
+
+
+def _last_block(state: ChainState, name: str) -> dict[str, int] | None:
+    """What the source's newest block says became of its records."""
+    from services.cli.positions import counts_of, read_offsets
+
+    offsets = read_offsets(state, name)
+    return counts_of(offsets) if offsets else None
 
 
 def _lag(reader: Consumer, topic: str, source: dict[str, Any]) -> dict[str, Any]:
@@ -135,13 +145,19 @@ def _text(services: dict[str, Any], datasets: list[dict[str, Any]]) -> str:
         lines = [services["hint"]]
     header = ("dataset", "source", "lag", "seconds", "rows/s", "watermark", "head", "topic")
     rows = [_row(dataset, source) for dataset in datasets for source in dataset["sources"] or [None]]
+    off = [
+        f"switched off: {dataset['alias']}, source {source['name']}"
+        for dataset in datasets
+        for source in dataset["sources"]
+        if source["active"] and not source["enabled"]
+    ]
     problems = [
         printable(f"problem of {dataset['alias']}, source {source['name']}: {source['problem']}")
         for dataset in datasets
         for source in dataset["sources"]
         if source["problem"]
     ]
-    return "\n".join([*lines, columns_text(header, rows) if rows else "no datasets yet", *problems])
+    return "\n".join([*lines, columns_text(header, rows) if rows else "no datasets yet", *off, *problems])
 
 
 def _row(dataset: dict[str, Any], source: dict[str, Any] | None) -> list[str]:

@@ -27,7 +27,9 @@ def verify(
     """Check datasets: every block, link, rule, slice and checkpoint, and the certificate of their sources.
 
     The certificate: the Kafka positions in the blocks leave no gap and no overlap, and every record read there became
-    a row, a duplicate or a dead letter. Exit code 1 if anything is wrong; the first wrong file is named.
+    a row, a duplicate or a dead letter: records + derived = rows + duplicates + dead letters, where derived rows are
+    those that no record stands for, such as what a snapshot retracts. Exit code 1 if anything is wrong; the first wrong
+    file is named.
     """
     with opened_repository(settings_of(data_dir)) as repository:
         refs = [parsed_ref(name) for name in datasets or []] or [entry.id for entry in repository.datasets()]
@@ -77,6 +79,8 @@ def _certificate(certificate: SourceCertificate) -> dict[str, Any]:
         "rows": certificate.rows,
         "duplicates": certificate.duplicates,
         "deadLetters": certificate.dead_letters,
+        "derived": certificate.derived,
+        "late": certificate.late,
         "acceptedGaps": certificate.accepted_gaps,
     }
 
@@ -94,9 +98,11 @@ def _text(found: dict[str, Any]) -> str:
 
 
 def _source_text(source: dict[str, Any]) -> str:
+    derived = f" + {source['derived']} derived" if source["derived"] else ""
+    late = f", {source['late']} late" if source["late"] else ""
     gaps = f", {source['acceptedGaps']} accepted gaps" if source["acceptedGaps"] else ""
     return (
         f"  source {source['name']}: ok: {source['messages']} messages in {source['blocks']} ranges without gap, "
-        f"{source['records']} records = {source['rows']} rows + {source['duplicates']} duplicates "
-        f"+ {source['deadLetters']} dead letters{gaps}"
+        f"{source['records']} records{derived} = {source['rows']} rows + {source['duplicates']} duplicates "
+        f"+ {source['deadLetters']} dead letters{late}{gaps}"
     )

@@ -94,7 +94,7 @@ def serve(settings: Settings, gateway_settings: GatewaySettings) -> None:
     with Catalog.open(settings.catalog_url) as catalog:
 
         def opened() -> AbstractAsyncContextManager[Gateway]:
-            return running(gateway_settings, settings.repository_location, catalog, servers)
+            return running(gateway_settings, settings, catalog, servers)
 
         listening = listening_socket(gateway_settings)
         config = uvicorn.Config(

@@ -18,15 +18,16 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from odf_common.catalog.records import DatasetEntry
 from odf_common.errors import OdfError
 from odf_common.identity.references import DatasetAlias, DatasetRef, parse_ref
+from odf_common.ingest.media_types import MEDIA_TYPES
 from odf_common.messages.base import Message
 from services.gateway import metrics, pages
 from services.gateway.errors import RETRY_AFTER_S, RequestError, TooBusyError, status_of
+from services.gateway.event_ids import MAX_LENGTH
 from services.gateway.event_response import EventResponse
 from services.gateway.gateway import Gateway
-from services.gateway.ingest import IngestRequest
+from services.gateway.ingest import IngestRequest, UploadRequest
 from services.gateway.measured import MeasuredApp
-from services.gateway.messages import DatasetList, Problem, Published, Readiness
-from services.gateway.payloads import MEDIA_TYPES
+from services.gateway.messages import DatasetList, Problem, Published, Readiness, Uploaded
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams import parse_from, parse_last_event_id
 
@@ -46,21 +47,42 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 _COMMITTED: dict[int | str, dict[str, Any]] = {
     200: {"model": Published, "description": "Committed: `blocks` are the receipt"}
 }
+
+
+def _header(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "schema": {"type": "string", **schema},
+        "description": description,
+    }
+
+
+_TEXT = {"schema": {"type": "string"}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
 _PAYLOAD = {
     "requestBody": {
-        "required": True,
-        "content": {media_type: {"schema": {"type": "string"}} for media_type in MEDIA_TYPES.values()},
+        "description": "Empty with `uploadToken`.",
+        "required": False,
+        "content": {
+            media_type: _TEXT if "json" in media_type or media_type.startswith("text/") else _BYTES
+            for media_type in MEDIA_TYPES
+        },
     },
     "parameters": [
-        {
-            "name": "odf-event-time",
-            "in": "header",
-            "required": False,
-            "schema": {"type": "string", "format": "date-time"},
-            "description": "The event time of records that bring none. Default: now.",
-        }
+        _header("odf-event-time", "The event time of records that bring none. Default: now.", format="date-time"),
+        _header(
+            "Idempotency-Key",
+            "The payload is taken once, however often it is sent with this key. What is in it is not compared.",
+            minLength=1,
+            maxLength=MAX_LENGTH,
+        ),
+        _header("ce-id", "As Idempotency-Key, unique within `ce-source` (CloudEvents, binary mode)."),
+        _header("ce-source", "The source of `ce-id`."),
     ],
 }
+_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
@@ -93,6 +115,7 @@ def create_app(settings: GatewaySettings, open_gateway: OpenGateway) -> FastAPI:
     _add_datasets(app)
     _add_events(app)
     _add_ingest(app)
+    _add_uploads(app)
     return app
 
 
@@ -203,17 +226,22 @@ def _add_ingest(app: FastAPI) -> None:
         source_name: Annotated[
             str | None, Query(alias="sourceName", max_length=1_000, description="Default: the only push source.")
         ] = None,
+        upload_token: Annotated[
+            str | None, Query(alias="uploadToken", max_length=200, description="What `POST /uploads` answered.")
+        ] = None,
         wait: Annotated[Literal["committed"] | None, Query(description="Answer when the blocks are there.")] = None,
         timeout: Annotated[float, Query(gt=0, le=MAX_WAIT_S, description="Seconds to wait for blocks.")] = 30.0,
     ) -> Response:
-        """Publish records in the format that the source reads.
+        """Publish records in the format that the Content-Type tells, usually the one that the source reads.
 
         202: they are safely in the source's topic, at `positions`. With `wait=committed`, 200: they are in `blocks`;
-        202 with a `note` if that takes longer than `timeout`. After 503 the payload may have been written nevertheless.
+        202 with a `note` if that takes longer than `timeout`. With `duplicateOf` they were taken before, under the same
+        event id. After 503 the payload may have been written nevertheless.
         """
         asked = IngestRequest(
             dataset=dataset,
             source_name=source_name,
+            upload_token=upload_token,
             headers=request.headers,
             chunks=request.stream(),
             wait_s=timeout if wait else None,
@@ -221,6 +249,23 @@ def _add_ingest(app: FastAPI) -> None:
         published = await _gateway(request).ingest.publish(asked)
         is_committed = published.blocks is not None and published.note is None
         return _json(published, HTTPStatus.OK if is_committed else HTTPStatus.ACCEPTED)
+
+
+def _add_uploads(app: FastAPI) -> None:
+    @app.post(
+        "/uploads",
+        tags=["ingest"],
+        status_code=HTTPStatus.CREATED,
+        response_model=Uploaded,
+        responses=_problems(400, 404, 408, 413, 429, 503),
+        openapi_extra=_FILE,
+    )
+    async def uploads(
+        request: Request, dataset: Annotated[str, Query(max_length=1_000, description="Alias or id.")]
+    ) -> Response:
+        """Keep a payload that is published by its `uploadToken` later, within a week."""
+        asked = UploadRequest(dataset=dataset, headers=request.headers, chunks=request.stream())
+        return _json(await _gateway(request).ingest.upload(asked), HTTPStatus.CREATED)
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

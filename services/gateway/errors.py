@@ -2,11 +2,11 @@
 
 OdfError
   RequestError             the request is not what it should be: mend it
-    MediaTypeError         the source takes another format
+    MediaTypeError         nothing reads this format
     BodyTooLargeError      send the payload in parts
     BodyTimeoutError       the payload came too slowly
     EmptyBodyError         there is nothing to publish
-    SourceChoiceError      name one of the dataset's push sources
+    SourceChoiceError      name one of the dataset's push sources, if it has any
   TooBusyError             too much is under way here: come back
   NotReadyError            the source cannot take events yet: come back
   BrokerUnavailableError   the broker did not take the payload, or did not say so: come back
@@ -33,14 +33,17 @@ class RequestError(OdfError):
 
 
 class MediaTypeError(RequestError):
-    """The payload's format is not the one that the source reads."""
+    """The payload's format is none that can be read."""
 
 
 class BodyTooLargeError(RequestError):
     """The payload has more bytes than are taken at once."""
 
     def __init__(self, max_size: int) -> None:
-        super().__init__(f"the payload is larger than {max_size} bytes: send it in parts. Nothing of it was published")
+        super().__init__(
+            f"the payload is larger than {max_size} bytes: send it in parts, or allow more with ODF_MAX_UPLOAD_SIZE. "
+            "Nothing of it was published"
+        )
 
 
 class BodyTimeoutError(RequestError):

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import get_args
 
 from odf_common.catalog.catalog import Catalog
 from odf_common.catalog.records import DatasetEntry
@@ -15,22 +16,24 @@ from odf_common.identity.multihash import Multihash
 from odf_common.identity.references import DatasetAlias
 from odf_common.messages.block_appended import AppendedBlock, BlockAppended
 from odf_common.repository.repository import Repository
+from odf_common.settings import Settings
 from odf_common.storage.layout import HEAD
+from services.gateway.budget import Budget
 from services.gateway.feed import BlockConsumer, BlockFeed
 from services.gateway.ingest import Ingest
-from services.gateway.lookup import SourceLookup
+from services.gateway.lookup import SOURCE_EVENTS, SourceLookup
 from services.gateway.messages import DatasetItem, DatasetList, Readiness
-from services.gateway.payloads import Budget
 from services.gateway.probes import OK, BrokerQuestion, Probe
 from services.gateway.publisher import Publisher
 from services.gateway.replay import History
 from services.gateway.settings import GatewaySettings
 from services.gateway.streams import EventStream
+from services.gateway.uploads import Uploads
 
 _log = logging.getLogger(__name__)
 
 _LISTENING_S = 5.0
-_SOURCE_EVENTS = frozenset({"AddPushSource", "DisablePushSource", "Seed"})
+_SOURCE_EVENTS = frozenset({"Seed", *(event.__name__ for event in get_args(SOURCE_EVENTS))})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,9 +54,15 @@ class Gateway:
 
     @classmethod
     def of(
-        cls, settings: GatewaySettings, repository: Repository, publisher: Publisher, *, bootstrap_servers: str
+        cls,
+        settings: GatewaySettings,
+        repository: Repository,
+        publisher: Publisher,
+        uploads: Uploads,
+        *,
+        bootstrap_servers: str,
     ) -> Gateway:
-        """A gateway on a repository and a cluster."""
+        """A gateway on a repository, a cluster and an upload area."""
         lookup = SourceLookup(repository, keep_s=settings.cache_s)
 
         def note(event: BlockAppended) -> None:
@@ -61,17 +70,20 @@ class Gateway:
                 lookup.forget(event.data.dataset_id)
 
         feed = BlockFeed(note)
+        history = History(repository)
         return cls(
             settings=settings,
             repository=repository,
             lookup=lookup,
             feed=feed,
-            history=History(repository),
+            history=history,
             ingest=Ingest(
                 settings=settings,
                 lookup=lookup,
                 publisher=publisher,
+                uploads=uploads,
                 feed=feed,
+                history=history,
                 budget=Budget(settings.max_publishing, settings.max_publishing_size),
             ),
             broker_probe=Probe(BrokerQuestion(bootstrap_servers)),
@@ -125,12 +137,16 @@ def _ask_catalog(repository: Repository) -> None:
 
 
 @asynccontextmanager
-async def running(settings: GatewaySettings, location: str, catalog: Catalog, servers: str) -> AsyncIterator[Gateway]:
+async def running(
+    gateway_settings: GatewaySettings, settings: Settings, catalog: Catalog, servers: str
+) -> AsyncIterator[Gateway]:
     """A gateway with its producer and its consumer, which need no broker to begin with."""
     publisher = Publisher.connect(
-        servers, timeout_s=settings.publish_timeout_s, queue_size=settings.max_publishing_size
+        servers, timeout_s=gateway_settings.publish_timeout_s, queue_size=gateway_settings.max_publishing_size
     )
-    gateway = Gateway.of(settings, Repository.at(location, catalog), publisher, bootstrap_servers=servers)
+    uploads = Uploads(settings.uploads_folder, settings.max_upload_size)
+    repository = Repository.at(settings.repository_location, catalog)
+    gateway = Gateway.of(gateway_settings, repository, publisher, uploads, bootstrap_servers=servers)
     consumer = BlockConsumer(servers, gateway.feed, asyncio.get_running_loop())
     gateway.is_listening = consumer.is_alive
     consumer.start()
@@ -142,3 +158,4 @@ async def running(settings: GatewaySettings, location: str, catalog: Catalog, se
         gateway.feed.close()
         await asyncio.to_thread(consumer.close)
         await asyncio.to_thread(publisher.close)
+        await asyncio.to_thread(uploads.close)

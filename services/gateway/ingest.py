@@ -8,29 +8,64 @@ from dataclasses import dataclass, field
 
 from odf_common.crash_points import crash_point
 from odf_common.identity.references import parse_ref
-from odf_common.ingest.cutting import Piece
-from services.gateway import metrics
-from services.gateway.errors import TooBusyError
+from odf_common.messages.payload import MAX_INLINE_SIZE
+from odf_common.uploads import Upload
+from services.gateway import answers, metrics
+from services.gateway.body import Body
+from services.gateway.budget import Budget, Share
+from services.gateway.duplicates import first_taken
+from services.gateway.errors import EmptyBodyError, NotReadyError, RequestError, TooBusyError
+from services.gateway.event_ids import UPLOAD_SOURCE, EventId, event_id_of
 from services.gateway.feed import BlockFeed, FeedClosedError, LaggedError
-from services.gateway.lookup import SourceLookup, Target, choose
-from services.gateway.messages import CommittedBlock, PositionRange, Published
-from services.gateway.payloads import Budget, check_media_type, event_time_ms, messages_of, read_body
+from services.gateway.formats import Format, event_time_ms, format_of
+from services.gateway.lookup import SourceLookup, Sources, Target, choose
+from services.gateway.messages import PositionRange, Published, Uploaded
+from services.gateway.outgoing import Payload, inline, uploaded
 from services.gateway.publisher import Publisher
-from services.gateway.receipts import SkippedError, committed
+from services.gateway.receipts import Receipt, SkippedError, committed
+from services.gateway.replay import History
 from services.gateway.settings import GatewaySettings
+from services.gateway.uploads import MEMORY_SIZE, Uploads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
-    """A payload and what was said about it."""
+class UploadRequest:
+    """A payload for a dataset."""
 
     dataset: str
-    source_name: str | None
     headers: Mapping[str, str]
     """Names in lower case."""
     chunks: AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestRequest(UploadRequest):
+    """A payload and what was said about it."""
+
+    source_name: str | None
+    upload_token: str | None = None
+    """Names the payload where it was uploaded before."""
     wait_s: float | None
     """How long to wait for the commit; None to answer as soon as the payload is in its topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """What is to be done with a payload."""
+
+    target: Target
+    format: Format
+    timestamp_ms: int | None
+    event_id: EventId | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A payload that is in its topic."""
+
+    answer: Published
+    upload: Upload | None
+    """The file that was made for it; none that was there before."""
 
 
 @dataclass(slots=True)
@@ -40,62 +75,106 @@ class Ingest:
     settings: GatewaySettings
     lookup: SourceLookup
     publisher: Publisher
+    uploads: Uploads
     feed: BlockFeed
+    history: History
     budget: Budget
     _waiting: int = field(default=0)
 
     async def publish(self, request: IngestRequest) -> Published:
         """Publish a payload; the answer has blocks if they were waited for and came in time."""
-        target = await self._target(request)
+        target = choose(await self._sources(request), request.source_name)
         headers = request.headers
-        check_media_type(target.source.read, headers.get("content-type"), headers.get("content-encoding"))
-        timestamp_ms = event_time_ms(headers.get("odf-event-time"))
+        order = _Order(
+            target=target,
+            format=format_of(target.source.read, headers),
+            timestamp_ms=event_time_ms(headers.get("odf-event-time")),
+            event_id=event_id_of(headers),
+        )
+        if not target.is_enabled:
+            note = "published; the source is switched off, what it holds is committed when it is switched on"
+            return (await self._write(request, order)).answer.model_copy(update={"note": note})
         if request.wait_s is None:
-            return await self._write(request, target, timestamp_ms)
-        return await self._write_and_wait(request, target, timestamp_ms, request.wait_s)
+            return (await self._write(request, order)).answer
+        return await self._write_and_wait(request, order, request.wait_s)
 
-    async def _target(self, request: IngestRequest) -> Target:
-        ref = parse_ref(request.dataset)
-        sources = self.lookup.remembered(ref)
-        if sources is None:
-            sources = await asyncio.to_thread(self.lookup.find, ref)
-        return choose(sources, request.source_name)
-
-    async def _write(self, request: IngestRequest, target: Target, timestamp_ms: int | None) -> Published:
-        settings = self.settings
+    async def upload(self, request: UploadRequest) -> Uploaded:
+        """Keep a payload that is published later."""
+        dataset_id = (await self._sources(request)).entry.id
         with self.budget.payload() as share:
-            parts = await read_body(
-                request.chunks,
-                share,
-                length=request.headers.get("content-length"),
-                max_size=settings.max_body_size,
-                timeout_s=settings.body_timeout_s,
-            )
-            pieces = await messages_of(target.source.read, parts)
-            parts.clear()
-            crash_point("gateway.before-produce")
-            positions = await self.publisher.publish(target.topic, pieces, timestamp_ms=timestamp_ms)
-            crash_point("gateway.after-produce")
-        _count(pieces)
-        return _answer(target, pieces, positions)
+            share.grow(MEMORY_SIZE)
+            upload = await self.uploads.store(dataset_id, [], self._body(request))
+            if not upload.size:
+                await self.uploads.remove(dataset_id, upload)
+                raise EmptyBodyError("the payload is empty: nothing was kept")
+        return answers.uploaded(upload)
 
-    async def _write_and_wait(
-        self, request: IngestRequest, target: Target, timestamp_ms: int | None, wait_s: float
-    ) -> Published:
+    async def _sources(self, request: UploadRequest) -> Sources:
+        ref = parse_ref(request.dataset)
+        remembered = self.lookup.remembered(ref)
+        return remembered if remembered is not None else await asyncio.to_thread(self.lookup.find, ref)
+
+    def _body(self, request: UploadRequest) -> Body:
+        return Body(
+            request.chunks,
+            length=request.headers.get("content-length"),
+            max_size=self.uploads.max_size,
+            timeout_s=self.settings.body_timeout_s,
+        )
+
+    async def _write(self, request: IngestRequest, order: _Order) -> _Written:
+        target = order.target
+        with self.budget.payload() as share:
+            payload = await self._payload(request, order, share)
+            own_upload = None if request.upload_token is not None else payload.upload
+            crash_point("gateway.before-produce")
+            try:
+                positions = await self._produce(payload, order)
+            except (RequestError, NotReadyError, TooBusyError):
+                # The broker has nothing of it. After other errors it may have the message, which needs the upload.
+                if own_upload is not None:
+                    await self.uploads.remove(target.entry.id, own_upload)
+                raise
+            crash_point("gateway.after-produce")
+        metrics.PUBLISHED_MESSAGES.inc(len(payload.messages))
+        metrics.PUBLISHED_RECORDS.inc(payload.records or 0)
+        metrics.PUBLISHED_BYTES.inc(payload.size)
+        return _Written(answers.published(target, payload, positions), own_upload)
+
+    async def _produce(self, payload: Payload, order: _Order) -> list[PositionRange]:
+        return await self.publisher.publish(order.target.topic, payload.messages, timestamp_ms=order.timestamp_ms)
+
+    async def _payload(self, request: IngestRequest, order: _Order, share: Share) -> Payload:
+        """All of the payload is here before anything of it is written: it may turn out to be wrong."""
+        dataset_id = order.target.entry.id
+        body = self._body(request)
+        if request.upload_token is not None:
+            upload = await self.uploads.find(dataset_id, request.upload_token)
+            if await body.next():
+                raise RequestError("uploadToken names the payload: send no other one in the body")
+            return uploaded(upload, order.format, order.event_id or EventId(upload.name, UPLOAD_SOURCE))
+        parts = await body.beginning(MAX_INLINE_SIZE, share)
+        if body.ended:
+            return await inline(parts, order.format, order.target.source.merge, order.event_id)
+        share.grow(MEMORY_SIZE)
+        return uploaded(await self.uploads.store(dataset_id, parts, body), order.format, order.event_id)
+
+    async def _write_and_wait(self, request: IngestRequest, order: _Order, wait_s: float) -> Published:
         if self._waiting >= self.settings.max_waiting:
             raise TooBusyError(f"{self._waiting} requests wait for a commit already: nothing was published")
+        target = order.target
         self._waiting += 1
         try:
             # From before the payload is written: its block may be announced before the broker's answer is here.
             max_pending = self.settings.max_pending_events
             with self.feed.subscribed((target.entry.id,), max_pending=max_pending) as subscription:
-                published = await self._write(request, target, timestamp_ms)
-                blocks: list[CommittedBlock] = []
+                written = await self._write(request, order)
+                receipt = Receipt()
                 note = None
                 try:
                     async with asyncio.timeout(wait_s):
-                        positions = published.positions
-                        await committed(subscription, target.source.source_name, target.topic, positions, blocks)
+                        positions = written.answer.positions
+                        await committed(subscription, target.source.source_name, target.topic, positions, receipt)
                 except TimeoutError:
                     note = f"published, but not committed within {wait_s:g} s"
                 except SkippedError as skipped:
@@ -106,22 +185,14 @@ class Ingest:
                     note = "published; the gateway stops and did not wait for the commit"
         finally:
             self._waiting -= 1
-        return published.model_copy(update={"blocks": tuple(blocks) if note is None or blocks else None, "note": note})
+        if receipt.dropped and written.upload is not None:
+            await self.uploads.remove(target.entry.id, written.upload)  # the first one has a file of its own
+        return await self._with_receipt(written.answer, target, receipt, note)
 
-
-def _count(pieces: list[Piece]) -> None:
-    metrics.PUBLISHED_MESSAGES.inc(len(pieces))
-    metrics.PUBLISHED_RECORDS.inc(sum(piece.records for piece in pieces))
-    metrics.PUBLISHED_BYTES.inc(sum(len(piece.data) for piece in pieces))
-
-
-def _answer(target: Target, pieces: list[Piece], positions: list[PositionRange]) -> Published:
-    return Published(
-        dataset=str(target.entry.alias),
-        dataset_id=target.entry.id,
-        source=target.source.source_name,
-        topic=target.topic,
-        positions=tuple(positions),
-        messages=len(pieces),
-        records=sum(piece.records for piece in pieces),
-    )
+    async def _with_receipt(
+        self, published: Published, target: Target, receipt: Receipt, note: str | None
+    ) -> Published:
+        firsts = await first_taken(self.history, target.entry, receipt.dropped) if receipt.dropped else None
+        blocks = tuple(map(answers.committed_block, receipt.blocks))
+        update = {"blocks": blocks if note is None or blocks else None, "duplicate_of": firsts, "note": note}
+        return published.model_copy(update=update)

@@ -28,7 +28,7 @@ class PositionRange(Message):
 
 
 class CommittedBlock(Message):
-    """A block that covers published positions. It may hold records of other publishers, too."""
+    """A block of a payload: it covers its positions, or is one of those before that. Others may have records there."""
 
     block_hash: Multihash
     sequence_number: int
@@ -37,7 +37,34 @@ class CommittedBlock(Message):
     num_records: int
     duplicates: int
     dead_letters: int
+    derived: int = 0
+    """Rows that no record stands for: the first of each pair of a correction, and what a snapshot retracts."""
+    late: int = 0
+    """Rows with an event time before the watermark that the dataset had."""
     watermark: Timestamp | None = None
+
+
+class FirstTaken(Message):
+    """Where a payload, or a part of it, was taken when it was sent the first time."""
+
+    block_hash: Multihash | None = None
+    """The block that covers the positions; absent if it lies too far back in the chain to be looked for."""
+    positions: tuple[PositionRange, ...]
+
+
+class UploadedFile(Message):
+    """A payload in the upload area."""
+
+    size: int  # bytes
+    hash: Multihash
+    """SHA2-256."""
+
+
+class Uploaded(UploadedFile):
+    """A payload that waits to be published."""
+
+    upload_token: str
+    """For `POST /{dataset}/ingest?uploadToken=`, once, within a week."""
 
 
 class Published(Message):
@@ -49,8 +76,15 @@ class Published(Message):
     topic: str
     positions: tuple[PositionRange, ...]
     messages: int
-    records: int = Field(description="As counted when the payload was cut; what they hold was not looked at.")
+    records: int | None = Field(
+        default=None,
+        description="As counted when the payload was cut; what they hold was not looked at. Absent for uploads.",
+    )
+    upload: UploadedFile | None = Field(default=None, description="Of a payload that was too large for messages.")
     blocks: tuple[CommittedBlock, ...] | None = None
+    duplicate_of: tuple[FirstTaken, ...] | None = Field(
+        default=None, description="What had been taken before under the same event id, and was not taken again."
+    )
     note: str | None = None
 
 

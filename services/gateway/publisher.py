@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from odf_common.ingest.cutting import Piece
 from odf_common.kafka import clients
 from services.gateway.errors import BrokerUnavailableError, NotReadyError, RequestError, TooBusyError
 from services.gateway.messages import PositionRange
+from services.gateway.outgoing import KafkaHeaders, Outgoing
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -33,7 +33,9 @@ OnDelivery = Callable[["KafkaError | None", "Message"], None]
 class KafkaProducer(Protocol):
     """What is used of confluent-kafka's producer."""
 
-    def produce(self, topic: str, value: bytes, *, on_delivery: OnDelivery, timestamp: int = ...) -> None:
+    def produce(
+        self, topic: str, value: bytes, *, on_delivery: OnDelivery, timestamp: int = ..., headers: KafkaHeaders = ...
+    ) -> None:
         """Queue a message; BufferError if the queue is full. Timestamp 0 is now."""
         ...
 
@@ -105,13 +107,15 @@ class Publisher:
         self._stopping.set()
         self._thread.join(2 * _POLL_S)
 
-    async def publish(self, topic: str, pieces: Sequence[Piece], *, timestamp_ms: int | None) -> list[PositionRange]:
+    async def publish(
+        self, topic: str, messages: Sequence[Outgoing], *, timestamp_ms: int | None
+    ) -> list[PositionRange]:
         """Write messages in their order and return where they are, once the broker has them safely."""
         loop = asyncio.get_running_loop()
         producer = self._producer
-        delivery = _Delivery(loop=loop, done=loop.create_future(), missing=len(pieces))
-        for number, piece in enumerate(pieces):
-            await self._queue(producer, topic, piece.data, delivery, timestamp_ms or _NOW, is_first=number == 0)
+        delivery = _Delivery(loop=loop, done=loop.create_future(), missing=len(messages))
+        for number, message in enumerate(messages):
+            await self._queue(producer, topic, message, delivery, timestamp_ms or _NOW, is_first=number == 0)
         # The producer gives each message up by itself, and says so.
         await delivery.done
         if delivery.error is not None:
@@ -122,7 +126,7 @@ class Publisher:
         self,
         producer: KafkaProducer,
         topic: str,
-        value: bytes,
+        message: Outgoing,
         delivery: _Delivery,
         timestamp_ms: int,
         *,
@@ -132,7 +136,13 @@ class Publisher:
 
         while True:
             try:
-                producer.produce(topic, value, on_delivery=delivery.delivered, timestamp=timestamp_ms)
+                producer.produce(
+                    topic,
+                    message.value,
+                    on_delivery=delivery.delivered,
+                    timestamp=timestamp_ms,
+                    headers=message.headers,
+                )
                 return
             except BufferError as error:
                 if is_first:

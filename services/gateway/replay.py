@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from odf_common.catalog.records import DatasetEntry
 from odf_common.chain.walk import decoded, walk_back
 from odf_common.identity.multihash import Multihash
 from odf_common.messages.appending import appended_block
-from odf_common.messages.block_appended import BlockAppended
+from odf_common.messages.block_appended import AppendedBlock, BlockAppended
 from odf_common.repository.repository import Repository
 from odf_common.storage.layout import HEAD
 from odf_common.storage.ports import ObjectStore
@@ -62,6 +63,11 @@ class History:
     def events(self, entry: DatasetEntry, hashes: Sequence[Multihash]) -> list[BlockAppended]:
         """What was told about blocks."""
         return [BlockAppended.of(appended_block(entry.id, entry.alias, self._block(entry, each))) for each in hashes]
+
+    def back_from(self, entry: DatasetEntry, block_hash: Multihash, *, limit: int) -> Iterator[AppendedBlock]:
+        """What was told about a block and those before it, newest first, so many at most."""
+        for stored in islice(walk_back(self._objects(entry), block_hash), limit):
+            yield appended_block(entry.id, entry.alias, decoded(stored))
 
     def newest(self, entry: DatasetEntry, head: Multihash) -> BlockAppended:
         """What was told about the head."""

@@ -24,13 +24,14 @@ class GatewaySettings(BaseSettings):
         description="Names by which browsers may ask, against DNS rebinding. Default: the loopback's names when "
         "listening there, otherwise any.",
     )
-    max_body_size: int = Field(default=64 << 20, ge=1, description="Bytes that one payload may have.")
     max_publishing: int = Field(default=256, ge=1, description="Payloads under way at the same time.")
-    max_publishing_size: int = Field(default=256 << 20, ge=1, description="Bytes of all payloads under way.")
+    max_publishing_size: int = Field(
+        default=256 << 20, ge=1, description="Bytes of memory for all payloads under way; a large one takes 4 MiB."
+    )
     max_waiting: int = Field(default=1_000, ge=1, description="Requests that wait for a commit at the same time.")
     max_subscribers: int = Field(default=200, ge=1, description="Streams of server-sent events at the same time.")
     max_pending_events: int = Field(default=10_000, ge=1, description="Blocks that one stream may lag behind.")
-    body_timeout_s: float = Field(default=60.0, gt=0, description="How long a payload may take to come in.")
+    body_timeout_s: float = Field(default=60.0, gt=0, description="How long each MiB of a payload may take to come in.")
     publish_timeout_s: float = Field(default=5.0, gt=0, description="How long the broker may take.")
     send_timeout_s: float = Field(default=30.0, gt=0, description="How long a subscriber may take for one event.")
     heartbeat_s: float = Field(default=15.0, gt=0, description="The time between comments on a quiet stream.")

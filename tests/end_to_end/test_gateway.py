@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from confluent_kafka import Message
 
 from odf_common.kafka.clients import admin_client, consumer, producer
 from odf_common.kafka.topics import BLOCKS, SERVICE_TOPICS, Topic, create_topics
 from odf_common.messages.block_appended import BlockAppended
+from odf_common.messages.payload import UPLOAD_MEDIA_TYPE, UploadedPayload
 from odf_common.repository.repository import Dataset, Repository
 from services.broker import EmbeddedBroker
 from tests.end_to_end.gateways import GatewayProcess, a_gateway_process
@@ -24,6 +27,7 @@ from tests.unit.services.gateway.builders import NDJSON, a_dataset, a_repository
 pytestmark = pytest.mark.slow
 
 TOPIC = "push.cities.default"
+LARGE_SIZE = 96 << 20
 
 
 @pytest.fixture
@@ -51,13 +55,17 @@ def announce(servers: str, *events: BlockAppended) -> None:
 
 
 def values(servers: str, count: int) -> list[bytes]:
+    return [message.value() or b"" for message in messages(servers, count)]
+
+
+def messages(servers: str, count: int) -> list[Message]:
     client = consumer(servers, group="test")
     client.subscribe([TOPIC])
-    found: list[bytes] = []
+    found: list[Message] = []
     while len(found) < count:
-        messages = client.consume(count - len(found), timeout=30)
-        assert messages
-        found += [message.value() or b"" for message in messages]
+        more = client.consume(count - len(found), timeout=30)
+        assert more
+        found += more
     client.close()
     return found
 
@@ -176,8 +184,39 @@ def test_killed_while_publishing_it_told_nobody(
     assert sorted(values(broker.bootstrap_servers, written + 1)) == [b"[]", *[b"{}"] * written]
 
 
-def test_it_is_small(tmp_path: Path, broker: EmbeddedBroker, dataset: Dataset) -> None:
-    with a_gateway_process(tmp_path, broker.bootstrap_servers) as gateway, gateway.client() as client:
+def disconnect_in_the_middle(gateway: GatewayProcess) -> None:
+    address = httpx.URL(gateway.url)
+    head = (
+        "POST /cities/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-ndjson\r\n"
+        f"Content-Length: {LARGE_SIZE}\r\n\r\n"
+    )
+    with socket.create_connection((address.host, address.port or 80)) as connection:
+        connection.sendall(head.encode() + b"{}\n" * (2 << 20))
+
+
+def test_it_is_small_whatever_comes(tmp_path: Path, broker: EmbeddedBroker, dataset: Dataset) -> None:
+    def uploads() -> set[str]:
+        return {path.name for path in (tmp_path / "uploads" / dataset.entry.id.multibase).glob("*")}
+
+    servers = broker.bootstrap_servers
+    with a_gateway_process(tmp_path, servers) as gateway, gateway.client() as client:
         assert client.post("/cities/ingest", content=b"{}", headers=NDJSON).status_code == 202
         assert client.get("/datasets").status_code == 200
-        assert psutil.Process(gateway.process.pid).memory_info().rss < 120 << 20
+        headers = NDJSON | {"idempotency-key": "k", "odf-event-time": "2020-01-01T00:00:00Z"}
+        block = b'{"a":12}\n' * (LARGE_SIZE // 9 // 64)
+        large = client.post("/cities/ingest", content=(block for _ in range(64)), headers=headers)
+        assert large.status_code == 202
+        (message,) = [each for each in messages(servers, 2) if each.headers()]
+        assert dict(message.headers() or ()) == {
+            "content-type": UPLOAD_MEDIA_TYPE.encode(),
+            "ce_id": b"k",
+            "ce_source": b"/gateway",
+        }
+        assert message.timestamp()[1] == 1_577_836_800_000
+        reference = UploadedPayload.from_json(message.value() or b"")
+        assert (reference.size, str(reference.hash)) == (len(block) * 64, large.json()["upload"]["hash"])
+        assert uploads() == {reference.name}
+        disconnect_in_the_middle(gateway)
+        within(10, lambda: 'route="/{dataset:path}/ingest",status="400"' in subscribers(gateway))
+        assert uploads() == {reference.name}
+        assert psutil.Process(gateway.process.pid).memory_info().rss < 130 << 20

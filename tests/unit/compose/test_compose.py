@@ -15,13 +15,14 @@ from odf_common.jars import CACHE_FOLDER_VARIABLE, OLDEST_JAVA
 from odf_common.settings import Settings
 from services.broker.configuration import ALL_TOPICS
 from services.gateway.settings import GatewaySettings
+from services.poller.settings import PollerSettings
 from streaming_jobs.settings import SparkSettings
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "compose" / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-ALL_SETTINGS: tuple[type[BaseSettings], ...] = (Settings, GatewaySettings, SparkSettings)
+ALL_SETTINGS: tuple[type[BaseSettings], ...] = (Settings, GatewaySettings, PollerSettings, SparkSettings)
 
 
 def known_variables() -> set[str]:
@@ -39,7 +40,7 @@ def modules() -> list[str]:
 
 
 def test_every_service_of_ours_is_there() -> None:
-    assert set(modules()) == {"services.committer", "services.gateway", "streaming_jobs.ingest"}
+    assert set(modules()) == {"services.committer", "services.gateway", "services.poller", "streaming_jobs.ingest"}
 
 
 @pytest.mark.parametrize("module", modules())

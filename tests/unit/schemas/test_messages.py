@@ -21,6 +21,7 @@ from odf_common.messages.base import Message
 from odf_common.messages.block_appended import CLOUD_EVENTS_JSON, BlockAppended
 from odf_common.messages.completion import Completion, Rejection, RejectionReason
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
+from odf_common.messages.dead_letter_retry import RETRIED_HEADER, RetriedNote
 from odf_common.messages.kafka_offsets import AcceptedGap, KafkaOffsets, Repeat
 from odf_common.messages.payload import FetchedState, PollNote, UploadedPayload
 from schemas.codegen import MESSAGES, ROOT, message_models
@@ -67,6 +68,17 @@ SENT: tuple[Message, ...] = (
         time=START,
     ),
     OFFSETS,
+    RetriedNote(
+        dataset_id=ID,
+        source_name="s",
+        topic_id="i",
+        partition=0,
+        offset=1,
+        attempt=1,
+        new_partition=0,
+        new_offset=9,
+        time=START,
+    ),
     PollNote(expected=FetchedState(kind="odf/etag", value="1"), fetched=FetchedState(kind="odf/etag", value="2")),
     UploadedPayload(name="0" * 32, hash=Multihash(SHA2_256, bytes(32)), size=5, media_type="text/csv"),
 )
@@ -148,6 +160,7 @@ class TestAsyncApi:
         messages = asyncapi()["components"]["messages"]
         assert messages["BlockAppended"]["contentType"] == CLOUD_EVENTS_JSON
         assert DEAD_LETTER_HEADER in messages["DeadLetter"]["headers"]["properties"]
+        assert RETRIED_HEADER in messages["RetriedDeadLetter"]["headers"]["properties"]
 
 
 def refs(node: Any) -> Iterator[str]:

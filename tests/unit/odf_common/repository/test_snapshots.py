@@ -23,7 +23,7 @@ from odf_common.metadata.sources import MergeStrategySnapshot
 from odf_common.metadata.transforms import SqlQueryStep, TransformInput, TransformSql
 from odf_common.repository import snapshots
 from odf_common.repository.repository import Dataset, Repository
-from odf_common.repository.snapshots import SnapshotRefusedError
+from odf_common.repository.snapshots import DatasetSnapshotRefusedError
 from tests.unit.odf_common.repository.chains import an_id
 from tests.unit.odf_common.repository.snapshots import NOON, a_snapshot, a_source, create
 
@@ -79,7 +79,7 @@ def test_inputs_become_ids_and_keep_their_names_as_aliases(repository: Repositor
 
 def test_unknown_inputs_are_reported_together(repository: Repository) -> None:
     transform = a_transform(an_input("a"), an_input(str(an_id(9))), an_input("https://example.org/x"))
-    with pytest.raises(SnapshotRefusedError, match=f"a, {an_id(9)}, https://example.org/x"):
+    with pytest.raises(DatasetSnapshotRefusedError, match=f"a, {an_id(9)}, https://example.org/x"):
         create(repository, a_snapshot(transform, kind=DatasetKind.DERIVATIVE))
 
 
@@ -94,7 +94,7 @@ def test_unknown_inputs_are_reported_together(repository: Repository) -> None:
     ],
 )
 def test_events_that_do_not_belong_are_refused(repository: Repository, event: MetadataEvent, kind: DatasetKind) -> None:
-    with pytest.raises(SnapshotRefusedError, match=event.kind):
+    with pytest.raises(DatasetSnapshotRefusedError, match=event.kind):
         create(repository, a_snapshot(event, kind=kind))
     assert list(repository.datasets()) == []
 
@@ -102,7 +102,7 @@ def test_events_that_do_not_belong_are_refused(repository: Repository, event: Me
 @pytest.mark.parametrize(
     "source",
     [
-        a_source("wrong", merge=MergeStrategySnapshot(primary_key=("city",))),
+        a_source("wrong", merge=MergeStrategySnapshot(primary_key=())),
         a_source("wrong", preprocess=TransformSql(engine="flink", query="SELECT 1")),
         a_source("wrong", preprocess=TransformSql(engine="spark", query="SELECT * FROM csv.`/x`")),
     ],
@@ -127,7 +127,7 @@ def test_a_taken_name_is_refused_before_anything_is_written(repository: Reposito
 def test_a_topic_can_be_given_for_a_single_source(repository: Repository) -> None:
     dataset = create(repository, a_snapshot(a_source()), topic="mine")
     assert [each.topic for each in repository.catalog.push_sources(dataset.entry.id)] == ["mine"]
-    with pytest.raises(SnapshotRefusedError, match="2 push sources"):
+    with pytest.raises(DatasetSnapshotRefusedError, match="2 push sources"):
         create(repository, a_snapshot(a_source("a"), a_source("b"), name="other"), seed=2, topic="yours")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -11,11 +12,13 @@ from typing import Any, Self
 
 import pyarrow as pa
 from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
 
 from odf_common.catalog.catalog import Catalog
 from odf_common.chain.state import ChainState
 from odf_common.data.arrow_schema import encode_arrow_schema
 from odf_common.data.slice_writer import SliceWriter
+from odf_common.errors import NotFoundError
 from odf_common.kafka.clients import admin_client, producer
 from odf_common.kafka.topics import (
     BLOCKS,
@@ -54,6 +57,18 @@ SCHEMA = pa.schema(
 NOW = Timestamp.now
 
 
+def _topic_id(admin: AdminClient, topic: str) -> str:
+    """A busy broker knows a topic a moment after it was made."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return describe_topic(admin, topic).id
+        except NotFoundError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 class PlayingSystem:
     """Reads the topic of the only source of a dataset while it is entered."""
 
@@ -67,8 +82,10 @@ class PlayingSystem:
         (self.binding,) = self._catalog.push_sources(self.entry.id)
         admin = admin_client(self.servers)
         create_topics(admin, [*SERVICE_TOPICS, Topic(name=self.binding.topic)])
-        self.topic_id = describe_topic(admin, self.binding.topic).id
+        self.topic_id = _topic_id(admin, self.binding.topic)
         self._producer = producer(self.servers)
+        self.bad: set[str] = set()
+        """Cities that make a record a dead letter."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -95,7 +112,10 @@ class PlayingSystem:
         for message in messages:
             for index, line in enumerate((message.value() or b"").splitlines()):
                 try:
-                    cities.append(json.loads(line)["city"])
+                    city = json.loads(line)["city"]
+                    if city in self.bad:
+                        raise ValueError(city)
+                    cities.append(city)
                 except ValueError:
                     dead += 1
                     self.send_dead_letter(message, index, line)

@@ -32,11 +32,11 @@ def test_the_private_key_is_kept_for_its_owner_alone(cli: Cli) -> None:
 def test_a_refused_snapshot_leaves_no_key(cli: Cli) -> None:
     refused = cli.text(
         "add",
-        cli.write("wrong.yaml", CITY.replace("kind: Append", "kind: Snapshot\n      primaryKey: [city]")),
+        cli.write("wrong.yaml", CITY.replace("kind: Append", "kind: Snapshot\n      primaryKey: [town]")),
         exit_code=1,
     )
     assert "city: push source 'sensors'" in refused
-    assert list((cli.data_dir / "keys").iterdir()) == []
+    assert list(cli.data_dir.glob("keys/*")) == []
 
 
 def test_a_manifest_can_come_from_standard_input(cli: Cli) -> None:
@@ -101,10 +101,27 @@ def test_data_events_are_not_appended_by_hand(cli: Cli) -> None:
 
 def test_an_appended_source_is_checked_as_well(cli: Cli) -> None:
     cli.add()
-    path = cli.write("source.yaml", SECOND_SOURCE.replace("kind: Append", "kind: Snapshot\n  primaryKey: [city]"))
+    path = cli.write("source.yaml", SECOND_SOURCE.replace("kind: Append", "kind: Snapshot\n  primaryKey: []"))
     assert "push source 'more'" in cli.text("append", "city", path, exit_code=1)
 
 
 def test_without_a_repository_the_next_step_is_told(cli: Cli) -> None:
     assert "odf add" in cli.text("list", exit_code=1)
     assert not cli.data_dir.exists()
+
+
+def test_a_source_that_takes_columns_away_is_refused_with_both_schemas(cli: Cli) -> None:
+    schema = "kind: SetDataSchema\nschema:\n  fields:\n"
+    for name, kind in (("offset", "Int64"), ("op", "Int32"), ("system_time", "Timestamp"), ("event_time", "Timestamp")):
+        schema += f"  - name: {name}\n    type: {{kind: Option, inner: {{kind: {kind}}}}}\n"
+    schema += "  - name: town\n    type: {kind: Option, inner: {kind: String}}\n"
+    cli.add(CITY.replace("  metadata:\n", "  metadata:\n" + "".join(_indented(schema))))
+    source = SECOND_SOURCE.replace("kind: NdJson", "kind: NdJson\n  schema: [city STRING]")
+    refused = cli.text("append", "city", cli.write("source.yaml", source), exit_code=1)
+    assert "push source 'more'" in refused
+    assert "The dataset has:" in refused
+
+
+def _indented(event: str) -> list[str]:
+    first, *rest = event.splitlines()
+    return [f"  - {first}\n", *(f"    {line}\n" for line in rest)]

@@ -63,15 +63,6 @@ def test_settings_of_a_source_change_one_by_one(cli: Cli) -> None:
     assert cli.run("source", "set", "city").exit_code == 2
 
 
-def test_a_disabled_source_is_noted_with_a_warning(cli: Cli) -> None:
-    cli.add()
-    result = cli.run("source", "disable", "city", "sensors")
-    assert result.exit_code == 0
-    assert "cannot read it" in result.stderr
-    assert cli.found("source", "list", "city")[0]["active"] is False
-    assert cli.found("source", "disable", "city", exit_code=1)["error"] == "InvalidEvent"
-
-
 def test_resuming_a_source_without_a_problem_changes_nothing(cli: Cli) -> None:
     cli.add()
     assert cli.found("source", "resume", "city")["change"] == "up to date"

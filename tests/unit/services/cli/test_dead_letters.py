@@ -6,7 +6,7 @@ import pytest
 
 from odf_common.identity.did import DatasetId
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER
-from services.cli.dead_letters import _readable
+from services.cli.dead_letter_topic import readable
 
 CITY = DatasetId(bytes(range(32)))
 
@@ -27,7 +27,7 @@ class FakeMessage:
 
 def test_a_malformed_note_is_skipped_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     message: Any = FakeMessage()
-    assert _readable(message, CITY) is None
+    assert readable(message, CITY) is None
     warning = capsys.readouterr().err
     assert warning.startswith("note: skipped what is no dead letter, topic odf.dead-letters, position 17: ")
     assert "\x1b" not in warning

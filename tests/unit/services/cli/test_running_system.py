@@ -17,10 +17,14 @@ from odf_common.errors import NotFoundError
 from odf_common.kafka.clients import admin_client
 from odf_common.kafka.topics import Topic, create_topics, describe_topic
 from odf_common.settings import Settings
+from services.cli.retrying import originals_of
+from services.cli.topic_reading import opened_consumer
 from tests.unit.services.cli.datasets import CITY, Cli
 from tests.unit.services.cli.playing_system import PlayingSystem
 
 pytestmark = pytest.mark.slow
+
+BARE = "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: bare\n  kind: Root\n  metadata: []\n"
 
 
 def lines(*cities: str) -> str:
@@ -106,6 +110,69 @@ def test_dead_letters_are_listed_once_with_their_bytes(running: Cli, system: Pla
     assert "\x1b" not in running.text("dead-letters", "list", "city")
     assert running.text("dead-letters", "show", "city", "0:0:1") == "broken"
     assert "no dead letter at 0:0:9" in running.text("dead-letters", "show", "city", "0:0:9", exit_code=1)
+
+
+def test_a_dead_letter_is_taken_once_its_reason_is_mended(running: Cli, system: PlayingSystem) -> None:
+    system.bad = {"b"}
+    running.found("ingest", "city", "-", stdin=lines("a", "b"))
+    system.bad = set()
+    (letter,) = running.found("dead-letters", "retry", "city", "--all")["letters"]
+    assert (letter["position"], letter["newPosition"], letter["state"]) == ("0:0:1", "0:1", "taken")
+    assert letter["blockHash"] == running.found("list")[0]["head"]
+    assert running.found("dead-letters", "list", "city") == []
+    (again,) = running.found("dead-letters", "list", "city", "--all")
+    assert (again["position"], again["attempts"]) == ("0:0:1", 1)
+    assert running.found("dead-letters", "retry", "city", "--all")["letters"] == []
+
+
+def test_what_still_cannot_be_read_is_a_dead_letter_again(running: Cli, system: PlayingSystem) -> None:
+    running.found("ingest", "city", "-", stdin=lines("a") + "broken\nworse\n")
+    found = running.found("dead-letters", "retry", "city", "0:0:1", exit_code=1)
+    (letter,) = found["letters"]
+    assert (letter["state"], letter["reason"], letter["newPosition"]) == ("dead", "InvalidJson: not JSON", "0:1")
+    assert [each["position"] for each in running.found("dead-letters", "list", "city")] == ["0:0:2", "0:1:0"]
+    shown = running.run("dead-letters", "retry", "city", "--code", "InvalidJson")
+    assert shown.exit_code == 1
+    assert "0:1:0  dead letter again as 0:3: InvalidJson: not JSON" in shown.stdout
+    assert "2 of 2 were not taken" in shown.stderr
+
+
+def test_a_retry_does_not_have_to_be_waited_for(running: Cli, system: PlayingSystem) -> None:
+    running.found("ingest", "city", "-", stdin="broken\n")
+    (letter,) = running.found("dead-letters", "retry", "city", "--source", "sensors", "--no-wait")["letters"]
+    assert (letter["state"], letter["newPosition"]) == ("sent", "0:1")
+    assert "no dead letter at 0:9" in running.text("dead-letters", "retry", "city", "0:9", exit_code=1)
+    assert running.run("dead-letters", "retry", "city").exit_code == 2
+
+
+def test_the_message_of_a_dead_letter_is_found_in_its_topic(running: Cli, system: PlayingSystem) -> None:
+    for city in "abc":
+        running.found("ingest", "city", "-", "--no-wait", stdin=lines(city))
+    with opened_consumer(system.servers) as reader:
+        original = originals_of(reader, system.binding.topic, system.topic_id)
+        found = [original(system.topic_id, 0, offset) for offset in (1, 0, 2)]
+        assert found == [lines(city).strip().encode() for city in "bac"]
+        assert original("another topic", 0, 0) is None
+
+
+def test_a_source_that_is_switched_off_takes_no_files(running: Cli, system: PlayingSystem) -> None:
+    running.found("source", "disable", "city")
+    refused = running.found("ingest", "city", "-", stdin=lines("a"), exit_code=1)
+    assert (refused["error"], "odf source enable city sensors" in refused["message"]) == ("SourceDisabled", True)
+
+
+def test_a_dataset_without_source_gets_one_when_asked(running: Cli, module_kafka: str) -> None:
+    running.found("add", running.write("bare.yaml", BARE))
+    data = running.write("data.csv", "city\na\n")
+    assert "--create-source" in running.text("ingest", "bare", data, exit_code=1)
+    sent = running.found("ingest", "bare", data, "--create-source", "--no-wait")
+    assert (sent["topic"], sent["records"]) == ("odf.push.bare.auto", 1)
+    (source,) = running.found("inspect", "bare")["sources"]
+    assert (source["name"], source["read"], source["merge"]) == (
+        "auto",
+        {"kind": "Csv", "header": True},
+        {"kind": "Append"},
+    )
 
 
 def test_everything_that_was_committed_is_verified(running: Cli, system: PlayingSystem) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,14 @@ from odf_common.identity.references import DatasetAlias
 from odf_common.messages.appending import appended_block
 from odf_common.messages.block_appended import BlockAppended
 from odf_common.messages.kafka_offsets import KafkaOffsets
-from odf_common.metadata.events import AddData, AddPushSource, DatasetKind, MetadataEvent, Seed
-from odf_common.metadata.sources import MergeStrategyAppend, ReadStep, ReadStepNdJson
+from odf_common.metadata.events import AddData, AddPushSource, DatasetKind, MetadataEvent, Seed, SetPollingSource
+from odf_common.metadata.sources import (
+    FetchStepUrl,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStep,
+    ReadStepNdJson,
+)
 from odf_common.repository.repository import Dataset, Repository
 from odf_common.timestamp import Timestamp
 from odf_common.wire.encode import seal
@@ -30,10 +38,22 @@ from services.gateway.app import create_app
 from services.gateway.gateway import Gateway
 from services.gateway.publisher import OnDelivery, Publisher
 from services.gateway.settings import GatewaySettings
+from services.gateway.uploads import Uploads
 from tests.unit.odf_common.repository.chains import an_id
 
 NOON = Timestamp.parse("2024-01-01T12:00:00Z")
 NDJSON = {"content-type": "application/x-ndjson"}
+
+
+def a_polling_source() -> SetPollingSource:
+    return SetPollingSource(
+        fetch=FetchStepUrl(url="https://example.com"), read=ReadStepNdJson(), merge=MergeStrategyAppend()
+    )
+
+
+def a_snapshot_source(read: ReadStep | None = None) -> AddPushSource:
+    merge = MergeStrategySnapshot(primary_key=("a",))
+    return AddPushSource(source_name="default", read=read or ReadStepNdJson(), merge=merge)
 
 
 def a_source(name: str = "default", read: ReadStep | None = None) -> AddPushSource:
@@ -47,9 +67,13 @@ def a_repository(folder: Path) -> Iterator[Repository]:
 
 
 def a_dataset(
-    repository: Repository, alias: str = "cities", *sources: AddPushSource, number: int = 1, bound: bool = True
+    repository: Repository,
+    alias: str = "cities",
+    *sources: AddPushSource | SetPollingSource,
+    number: int = 1,
+    bound: bool = True,
 ) -> Dataset:
-    """A dataset with push sources, each bound to the topic `push.<alias>.<source>`."""
+    """A dataset with sources, each bound to the topic `push.<alias>.<source>`."""
     dataset_id = an_id(number)
     folder = repository.folder(dataset_id)
     chain = MetadataChain(folder.objects, folder.refs)
@@ -64,14 +88,14 @@ def a_dataset(
     chain.stage(blocks)
     dataset = repository.create(dataset_id, DatasetAlias.parse(alias), DatasetKind.ROOT, head=blocks[-1].hash)
     for source in sources if bound else ():
-        bind(repository, dataset, source.source_name)
+        bind(repository, dataset, source.source_name if isinstance(source, AddPushSource) else "default")
     return dataset
 
 
-def bind(repository: Repository, dataset: Dataset, source_name: str) -> None:
+def bind(repository: Repository, dataset: Dataset, source_name: str, settings: SourceSettings | None = None) -> None:
     topic = f"push.{str(dataset.entry.alias).replace('/', '.')}.{source_name}"
     binding = PushSourceBinding(
-        dataset_id=dataset.entry.id, source_name=source_name, topic=topic, settings=SourceSettings()
+        dataset_id=dataset.entry.id, source_name=source_name, topic=topic, settings=settings or SourceSettings()
     )
     with repository.catalog.begin() as transaction:
         transaction.bind_push_source(binding)
@@ -88,16 +112,10 @@ def append(dataset: Dataset, *events: MetadataEvent) -> list[BlockAppended]:
     return told
 
 
-def covering(topic: str, start: int, end: int, *, source: str = "default", partition: int = 0) -> AddData:
+def covering(topic: str, start: int, end: int, *, source: str = "default", partition: int = 0, **more: Any) -> AddData:
     """A batch of which all records were unreadable."""
-    offsets = KafkaOffsets(
-        topic=topic,
-        topic_id="id",
-        start={partition: start},
-        next={partition: end},
-        records=end - start,
-        dead_letters=end - start,
-    )
+    fields = {"topic_id": "id", "records": end - start, "dead_letters": end - start, **more}
+    offsets = KafkaOffsets(topic=topic, start={partition: start}, next={partition: end}, **fields)
     return AddData(new_source_state=offsets.to_state(source), new_watermark=NOON)
 
 
@@ -120,20 +138,35 @@ class FakeProducer:
     """Delivers at once, to one partition; or fails, or does not answer."""
 
     def __init__(
-        self, *, error: int | None = None, full: bool = False, on_produce: Callable[[], object] = object
+        self,
+        *,
+        error: int | None = None,
+        full: bool = False,
+        first_offset: int = 0,
+        on_produce: Callable[[], object] = object,
     ) -> None:
         self.sent: list[tuple[str, bytes, int]] = []
+        self.headers: list[dict[str, str]] = []
         self.error = error
         self.full = full
         self.on_produce: Callable[[], object] = object
         self._callbacks: list[Callable[[], None]] = []
-        self._offsets: dict[str, int] = defaultdict(int)
+        self._offsets: dict[str, int] = defaultdict(lambda: first_offset)
         self._changed = threading.Condition()
 
-    def produce(self, topic: str, value: bytes, *, on_delivery: OnDelivery, timestamp: int = 0) -> None:
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        on_delivery: OnDelivery,
+        timestamp: int = 0,
+        headers: Sequence[tuple[str, Any]] = (),
+    ) -> None:
         if self.full:
             raise BufferError
         self.sent.append((topic, value, timestamp))
+        self.headers.append({name: content.decode() for name, content in headers})
         message: Any = FakeMessage(0, self._offsets[topic])
         self._offsets[topic] += 1
         error = None if self.error is None else KafkaError(self.error)
@@ -156,14 +189,22 @@ class FakeProducer:
 
 @asynccontextmanager
 async def a_gateway(
-    repository: Repository, producer: FakeProducer | None = None, **settings: Any
+    repository: Repository,
+    producer: FakeProducer | None = None,
+    *,
+    uploads: Path | None = None,
+    max_upload_size: int = 1 << 30,
+    **settings: Any,
 ) -> AsyncIterator[Gateway]:
-    publisher = Publisher(lambda: producer or FakeProducer())
-    try:
-        given = GatewaySettings(cache_s=0, **settings)
-        yield Gateway.of(given, repository, publisher, bootstrap_servers="127.0.0.1:1")
-    finally:
-        publisher.close()
+    with tempfile.TemporaryDirectory() as folder:
+        publisher = Publisher(lambda: producer or FakeProducer())
+        area = Uploads(uploads or Path(folder), max_upload_size)
+        try:
+            given = GatewaySettings(cache_s=0, **settings)
+            yield Gateway.of(given, repository, publisher, area, bootstrap_servers="127.0.0.1:1")
+        finally:
+            publisher.close()
+            area.close()
 
 
 def an_app(gateway: Gateway) -> FastAPI:
@@ -180,3 +221,57 @@ def a_client(gateway: Gateway) -> httpx.AsyncClient:
 
 def numbers(events: Sequence[BlockAppended]) -> list[int]:
     return [event.data.sequence_number for event in events]
+
+
+async def status_of_raw(gateway: Gateway, headers: Mapping[str, str], content: bytes) -> int:
+    """The answer to headers that no client would send."""
+    messages = [{"type": "http.request", "body": content, "more_body": False}]
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/cities/ingest",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")] + [(k.encode(), v.encode("latin-1")) for k, v in headers.items()],
+    }
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await an_app(gateway)(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+async def post(
+    repository: Repository,
+    path: str = "/cities/ingest",
+    content: bytes | AsyncIterator[bytes] = b'{"a":1}\n',
+    *,
+    producer: FakeProducer | None = None,
+    headers: Mapping[str, str] = NDJSON,
+    **settings: Any,
+) -> httpx.Response:
+    async with a_gateway(repository, producer, **settings) as gateway, a_client(gateway) as client:
+        return await client.post(path, content=content, headers=dict(headers))
+
+
+async def wait_while(
+    repository: Repository,
+    happens: Callable[[Gateway], None],
+    timeout: float = 10,
+    *,
+    first_offset: int = 0,
+    content: bytes = b"{}",
+    headers: Mapping[str, str] = NDJSON,
+    uploads: Path | None = None,
+) -> httpx.Response:
+    """Publish and wait for the commit; something happens as soon as the payload is with the broker."""
+    producer = FakeProducer(first_offset=first_offset)
+    loop = asyncio.get_running_loop()
+    async with a_gateway(repository, producer, uploads=uploads) as gateway, a_client(gateway) as client:
+        producer.on_produce = lambda: loop.call_soon_threadsafe(happens, gateway)
+        path = f"/cities/ingest?wait=committed&timeout={timeout}"
+        return await client.post(path, content=content, headers=dict(headers))

@@ -1,58 +1,64 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 from confluent_kafka import KafkaError
 
-from odf_common.messages.kafka_offsets import AcceptedGap, KafkaOffsets
-from odf_common.metadata.events import AddData, AddPushSource, DisablePushSource
-from odf_common.metadata.sources import ReadStepCsv, ReadStepJson, ReadStepParquet
+from odf_common.catalog.records import SourceSettings
+from odf_common.ingest.media_types import media_type_of
+from odf_common.metadata.events import DisablePollingSource, DisablePushSource
+from odf_common.metadata.sources import (
+    ReadStep,
+    ReadStepCsv,
+    ReadStepEsriShapefile,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 from odf_common.repository.repository import Repository
 from odf_common.timestamp import Timestamp
-from services.gateway.gateway import Gateway
 from tests.unit.services.gateway.builders import (
     NDJSON,
-    NOON,
     FakeProducer,
     a_client,
     a_dataset,
     a_gateway,
+    a_polling_source,
+    a_snapshot_source,
     a_source,
     append,
     bind,
-    covering,
+    post,
+    status_of_raw,
 )
 
 pytestmark = pytest.mark.anyio
 
 TOPIC = "push.cities.default"
-
-
-async def post(
-    repository: Repository,
-    path: str = "/cities/ingest",
-    content: bytes | AsyncIterator[bytes] = b'{"a":1}\n',
-    *,
-    producer: FakeProducer | None = None,
-    headers: dict[str, str] = NDJSON,
-    **settings: Any,
-) -> httpx.Response:
-    async with a_gateway(repository, producer, **settings) as gateway, a_client(gateway) as client:
-        return await client.post(path, content=content, headers=headers)
-
-
-async def wait_while(repository: Repository, happens: Callable[[Gateway], None], timeout: float = 10) -> httpx.Response:
-    """Publish and wait for the commit; something happens as soon as the payload is with the broker."""
-    producer = FakeProducer()
-    loop = asyncio.get_running_loop()
-    async with a_gateway(repository, producer) as gateway, a_client(gateway) as client:
-        producer.on_produce = lambda: loop.call_soon_threadsafe(happens, gateway)
-        path = f"/cities/ingest?wait=committed&timeout={timeout}"
-        return await client.post(path, content=b"{}", headers=NDJSON)
+CSV = {"content-type": "text/csv"}
+READ_STEPS: list[ReadStep] = [
+    ReadStepNdJson(),
+    ReadStepJson(),
+    ReadStepCsv(header=True),
+    ReadStepGeoJson(),
+    ReadStepNdGeoJson(),
+    ReadStepParquet(),
+    ReadStepEsriShapefile(),
+]
+FEATURE = b'{"type":"Feature","geometry":null,"properties":{"a":1}}'
+CONTENT = {
+    "NdJson": b'{"a":1}\n',
+    "Json": b'[{"a":1}]',
+    "Csv": b"a\n1\n",
+    "GeoJson": b'{"type":"FeatureCollection","features":[%b]}' % FEATURE,
+    "NdGeoJson": FEATURE + b"\n",
+    "Parquet": b"PAR1...PAR1",
+    "EsriShapefile": b"PK...",
+}
 
 
 class TestPublishing:
@@ -145,35 +151,85 @@ class TestSourceChoice:
         async with a_gateway(repository) as gateway, a_client(gateway) as client:
             gateway.lookup._keep_s = 3600
             assert (await client.post("/cities/ingest", content=b"{}", headers=NDJSON)).status_code == 202
-            told = append(dataset, AddPushSource(**dict(a_source("default", ReadStepCsv()))))
+            told = append(dataset, DisablePushSource(source_name="default"))
             assert (await client.post("/cities/ingest", content=b"{}", headers=NDJSON)).status_code == 202
             gateway.feed.deliver(told)
-            assert (await client.post("/cities/ingest", content=b"{}", headers=NDJSON)).status_code == 415
+            assert (await client.post("/cities/ingest", content=b"{}", headers=NDJSON)).status_code == 400
+
+    @pytest.mark.parametrize("query", ["", "?sourceName=default"])
+    async def test_a_dataset_that_is_polled_takes_no_pushes(self, repository: Repository, query: str) -> None:
+        a_dataset(repository, "cities", a_polling_source())
+        answer = await post(repository, f"/cities/ingest{query}")
+        assert (answer.status_code, answer.json()["error"]) == (400, "SourceChoice")
+        assert "`odf pull cities` fetches now" in answer.json()["message"]
+
+    async def test_a_polling_source_that_was_disabled_is_gone(self, repository: Repository) -> None:
+        dataset = a_dataset(repository, "cities", a_polling_source())
+        async with a_gateway(repository) as gateway, a_client(gateway) as client:
+            assert "odf pull" in (await client.post("/cities/ingest", content=b"{}", headers=NDJSON)).text
+            append(dataset, DisablePollingSource())
+            answer = await client.post("/cities/ingest", content=b"{}", headers=NDJSON)
+        assert answer.json()["message"] == "dataset cities has no active push source"
+
+    async def test_a_source_that_is_switched_off_takes_what_waits(self, repository: Repository) -> None:
+        dataset = a_dataset(repository, bound=False)
+        bind(repository, dataset, "default", SourceSettings(enabled=False))
+        answer = await post(repository, "/cities/ingest?wait=committed")
+        assert answer.status_code == 202
+        assert "switched off" in answer.json()["note"]
+        assert answer.json()["positions"] == [{"partition": 0, "start": 0, "next": 1}]
 
 
 class TestPayloads:
     @pytest.mark.parametrize(
-        "content_type", [None, "text/plain", "application/json", "application/x-ndjson; charset=x"]
+        "content_type", [None, "text/plain", "application/x-ndjson; charset=x", "a/b\r\nc: d", "x" * 300, "/", ";"]
     )
-    async def test_another_format_is_415(self, repository: Repository, content_type: str | None) -> None:
+    async def test_an_unknown_format_is_415(self, repository: Repository, content_type: str | None) -> None:
         a_dataset(repository)
-        answer = await post(repository, headers={} if content_type is None else {"content-type": content_type})
-        assert answer.status_code == 415
+        producer = FakeProducer()
+        headers = {} if content_type is None else {"content-type": content_type}
+        answer = await post(repository, headers=headers, producer=producer)
+        assert (answer.status_code, producer.sent) == (415, [])
 
     async def test_a_refused_format_says_what_is_read(self, repository: Repository) -> None:
         a_dataset(repository, "cities", a_source(read=ReadStepCsv()))
-        answer = await post(repository)
-        assert answer.json()["message"] == (
-            "the source reads Csv: send Content-Type: text/csv, not 'application/x-ndjson'"
-        )
+        answer = await post(repository, headers={"content-type": "text/plain"})
+        assert "text/plain" in answer.json()["message"]
+        assert answer.json()["message"].endswith("The source reads text/csv")
+
+    @pytest.mark.parametrize("read", READ_STEPS, ids=lambda read: read.kind)
+    async def test_the_format_of_the_source_goes_without_saying(self, repository: Repository, read: ReadStep) -> None:
+        a_dataset(repository, "cities", a_source(read=read))
+        producer = FakeProducer()
+        headers = {"content-type": media_type_of(read)}
+        assert (
+            await post(repository, content=CONTENT[read.kind], headers=headers, producer=producer)
+        ).status_code == 202
+        assert [value for _, value, _ in producer.sent] == [CONTENT[read.kind].strip()]
+        assert producer.headers == [{}]
+
+    @pytest.mark.parametrize("read", READ_STEPS[1:], ids=lambda read: read.kind)
+    async def test_another_format_is_said(self, repository: Repository, read: ReadStep) -> None:
+        a_dataset(repository)
+        producer = FakeProducer()
+        headers = {"content-type": media_type_of(read).upper() + "; charset=UTF-8"}
+        assert (
+            await post(repository, content=CONTENT[read.kind], headers=headers, producer=producer)
+        ).status_code == 202
+        assert [value for _, value, _ in producer.sent] == [CONTENT[read.kind].strip()]
+        assert producer.headers == [{"content-type": media_type_of(read)}]
+
+    async def test_a_payload_of_another_format_is_cut_as_that_one(self, repository: Repository) -> None:
+        a_dataset(repository, "cities", a_source(read=ReadStepParquet()))
+        producer = FakeProducer()
+        answer = await post(repository, content=b"a,b\n" + b"1,2\n" * 100_000, headers=CSV, producer=producer)
+        assert answer.json()["records"] == 100_000
+        assert {value[:4] for _, value, _ in producer.sent} == {b"a,b\n"}
+        assert producer.headers == [{"content-type": "text/csv"}] * 2
 
     async def test_an_encoded_payload_is_415(self, repository: Repository) -> None:
         a_dataset(repository)
         assert (await post(repository, headers=NDJSON | {"content-encoding": "gzip"})).status_code == 415
-
-    async def test_a_source_that_reads_files_takes_no_payloads(self, repository: Repository) -> None:
-        a_dataset(repository, "cities", a_source(read=ReadStepParquet()))
-        assert (await post(repository)).status_code == 415
 
     @pytest.mark.parametrize("content", [b"", b"\n \n"])
     async def test_an_empty_payload_is_400(self, repository: Repository, content: bytes) -> None:
@@ -193,7 +249,7 @@ class TestPayloads:
 
     async def test_a_large_body_is_413_by_its_length(self, repository: Repository) -> None:
         a_dataset(repository)
-        answer = await post(repository, content=b"1" * 11, max_body_size=10)
+        answer = await post(repository, content=b"1" * 11, max_upload_size=10)
         assert (answer.status_code, answer.json()["error"]) == (413, "BodyTooLarge")
 
     async def test_a_large_body_is_413_by_what_came(self, repository: Repository) -> None:
@@ -203,7 +259,7 @@ class TestPayloads:
 
         a_dataset(repository)
         producer = FakeProducer()
-        answer = await post(repository, content=endless(), max_body_size=100, producer=producer)
+        answer = await post(repository, content=endless(), max_upload_size=100, producer=producer)
         assert answer.status_code == 413
         assert producer.sent == []
 
@@ -214,6 +270,47 @@ class TestPayloads:
 
         a_dataset(repository)
         assert (await post(repository, content=slow(), body_timeout_s=0.01)).status_code == 408
+
+    @pytest.mark.parametrize("length", ["1", "1000", "9" * 19])
+    async def test_a_body_that_lies_about_its_length_is_refused(self, repository: Repository, length: str) -> None:
+        a_dataset(repository)
+        producer = FakeProducer()
+        answer = await post(repository, headers=NDJSON | {"content-length": length}, producer=producer)
+        assert answer.status_code == (413 if len(length) > 10 else 400)
+        assert producer.sent == []
+
+    @pytest.mark.parametrize("length", ["²", "-1", "x", "0" * 50 + "8"])
+    async def test_a_strange_length_is_no_mistake_of_ours(self, repository: Repository, length: str) -> None:
+        a_dataset(repository)
+        headers = {**NDJSON, "content-length": length}
+        async with a_gateway(repository) as gateway:
+            assert await status_of_raw(gateway, headers, b'{"a":1}\n') == 202
+
+    async def test_a_snapshot_is_one_message(self, repository: Repository) -> None:
+        a_dataset(repository, "cities", a_snapshot_source())
+        producer = FakeProducer()
+        content = b"\xef\xbb\xbf" + b'{"a":1}\n' * 100_000
+        answer = await post(repository, content=content, producer=producer)
+        assert (answer.json()["messages"], answer.json()["records"]) == (1, 100_000)
+        assert producer.sent == [(TOPIC, content[3:], 0)]
+
+    @pytest.mark.parametrize("content", [b"", b"\n \r\n"])
+    async def test_a_snapshot_is_not_empty_by_mistake(self, repository: Repository, content: bytes) -> None:
+        a_dataset(repository, "cities", a_snapshot_source())
+        producer = FakeProducer()
+        answer = await post(repository, content=content, producer=producer)
+        assert (answer.status_code, answer.json()["error"], producer.sent) == (400, "EmptyBody", [])
+        assert "A snapshot of nothing is `[]` as application/json" in answer.json()["message"]
+
+    @pytest.mark.parametrize(("content", "media_type"), [(b"[]", "application/json"), (b"a\n", "text/csv")])
+    async def test_a_snapshot_may_say_that_nothing_is_there(
+        self, repository: Repository, content: bytes, media_type: str
+    ) -> None:
+        a_dataset(repository, "cities", a_snapshot_source())
+        producer = FakeProducer()
+        answer = await post(repository, content=content, headers={"content-type": media_type}, producer=producer)
+        assert (answer.status_code, answer.json()["records"]) == (202, 0)
+        assert producer.sent == [(TOPIC, content, 0)]
 
 
 class TestTheBrokersAnswer:
@@ -248,58 +345,3 @@ class TestTheBrokersAnswer:
             for _ in range(10):
                 await client.post("/cities/ingest", content=b" " * 20, headers=NDJSON)
             assert (gateway.ingest.budget.count, gateway.ingest.budget.size) == (0, 0)
-
-
-class TestReceipts:
-    async def test_a_receipt_names_the_blocks_that_cover_the_positions(self, repository: Repository) -> None:
-        dataset = a_dataset(repository)
-        told = append(dataset, covering(TOPIC, 0, 1), covering(TOPIC, 1, 2))
-        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver([told[0], *told]))
-        assert answer.status_code == 200
-        assert answer.json()["blocks"] == [
-            {
-                "blockHash": str(told[0].data.block_hash),
-                "sequenceNumber": 2,
-                "numRecords": 0,
-                "duplicates": 0,
-                "deadLetters": 1,
-                "watermark": "2024-01-01T12:00:00Z",
-            }
-        ]
-
-    async def test_positions_in_an_accepted_gap_have_no_receipt(self, repository: Repository) -> None:
-        dataset = a_dataset(repository)
-        gap = AcceptedGap(reason="retention", lost_topic_id="id", lost_next={})
-        mark = KafkaOffsets(topic=TOPIC, topic_id="id", start={0: 5}, next={0: 5}, accepted_gap=gap)
-        told = append(dataset, AddData(new_source_state=mark.to_state("default"), new_watermark=NOON))
-        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver(told))
-        assert answer.status_code == 202
-        assert answer.json()["note"] == "published, but skipped: a gap was accepted in the source (retention)"
-        assert "blocks" not in answer.json()
-
-    async def test_blocks_elsewhere_are_no_receipt(self, repository: Repository) -> None:
-        dataset = a_dataset(repository)
-        told = append(dataset, covering(TOPIC, 0, 9, source="other"), covering("elsewhere", 0, 9))
-        answer = await wait_while(repository, lambda gateway: gateway.feed.deliver(told), timeout=0.05)
-        assert answer.status_code == 202
-        assert answer.json()["note"] == "published, but not committed within 0.05 s"
-        assert "blocks" not in answer.json()
-
-    async def test_a_gateway_that_stops_answers_those_who_wait(self, repository: Repository) -> None:
-        a_dataset(repository)
-        answer = await wait_while(repository, lambda gateway: gateway.feed.close())
-        assert answer.status_code == 202
-        assert "the gateway stops" in answer.json()["note"]
-
-    @pytest.mark.parametrize("query", ["wait=forever", "wait=committed&timeout=301", "timeout=nan", "timeout=-1"])
-    async def test_impossible_waits_are_refused(self, repository: Repository, query: str) -> None:
-        a_dataset(repository)
-        answer = await post(repository, f"/cities/ingest?{query}")
-        assert (answer.status_code, answer.json()["error"]) == (400, "Request")
-
-    async def test_those_who_wait_are_bounded(self, repository: Repository) -> None:
-        a_dataset(repository)
-        async with a_gateway(repository, max_waiting=1) as gateway, a_client(gateway) as client:
-            gateway.ingest._waiting = 1
-            answer = await client.post("/cities/ingest?wait=committed", content=b"{}", headers=NDJSON)
-        assert answer.status_code == 429

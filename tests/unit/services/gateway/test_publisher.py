@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from confluent_kafka import KafkaError
 
-from odf_common.ingest.cutting import Piece
 from services.gateway.errors import BrokerUnavailableError
 from services.gateway.messages import PositionRange
+from services.gateway.outgoing import Outgoing
 from services.gateway.publisher import Publisher, ranges_of
 from tests.unit.services.gateway.builders import FakeProducer
 
@@ -41,11 +41,11 @@ async def test_a_broken_producer_is_replaced_once() -> None:
 
     publisher = Publisher(make)
     try:
-        pieces = [Piece(b"{}", 1)]
-        failed = [publisher.publish("t", pieces, timestamp_ms=None) for _ in range(3)]
+        messages = [Outgoing(b"{}", [])]
+        failed = [publisher.publish("t", messages, timestamp_ms=None) for _ in range(3)]
         for answer in await asyncio.gather(*failed, return_exceptions=True):
             assert isinstance(answer, BrokerUnavailableError)
-        assert await publisher.publish("t", pieces, timestamp_ms=None)
+        assert await publisher.publish("t", messages, timestamp_ms=None)
     finally:
         publisher.close()
     assert len(made) == 2
