@@ -1,4 +1,4 @@
-"""Binding sources to their topics: publishers write to those of push sources, the poller to those of polling sources."""
+"""Binding sources to topics: publishers write to those of push sources, the poller to those of polling sources."""
 
 from __future__ import annotations
 

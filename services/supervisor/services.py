@@ -40,6 +40,7 @@ def default_services(
         *broker,
         _module("committer", "services.committer"),
         _module("ingest", "streaming_jobs.ingest", stop_timeout_s=30.0),
+        _module("poller", "services.poller"),
         _module(GATEWAY, "services.gateway", environment=gateway_environment),
     )
 
@@ -64,6 +65,7 @@ def environment_of(settings: Settings, *, kafka_bootstrap_servers: str) -> dict[
         "ODF_REPOSITORY": settings.repository,
         "ODF_CATALOG": settings.catalog,
         "ODF_STAGING": str(settings.staging.absolute()) if settings.staging else None,
+        "ODF_UPLOADS": str(settings.uploads.absolute()) if settings.uploads else None,
         "PROMETHEUS_MULTIPROC_DIR": str(settings.data_dir.absolute() / "run" / "metrics"),
         "PYTHONUNBUFFERED": "1",
     }

@@ -1,0 +1,1 @@
+"""The poller: fetches what polling sources name, prepares it and sends it to their topics."""
