@@ -17,6 +17,7 @@ from services.cli.tables import columns_text, printable
 if TYPE_CHECKING:
     from odf_common.catalog.records import DatasetEntry, PushSourceBinding
     from odf_common.chain.state import ChainState
+    from odf_common.identity.did import DatasetId
     from odf_common.metadata.events import DisablePollingSource, DisablePushSource
     from odf_common.repository.repository import Repository
     from odf_common.settings import Settings
@@ -32,14 +33,31 @@ Source = Annotated[
 @reporting
 def list_(dataset: DatasetArgument, data_dir: DataDir = None, output: Output = Format.TEXT) -> Report:
     """List the sources of a dataset with their topics and settings. A polling source is called `default`."""
-    with opened_repository(settings_of(data_dir)) as repository:
+    settings = settings_of(data_dir)
+    with opened_repository(settings) as repository:
         entry = repository.catalog.dataset(parsed_ref(dataset))
         state = chain_of(repository.open(entry.id)).state()
         found = [_described(binding, state) for binding in repository.catalog.push_sources(entry.id)]
+    polled = _last_poll(settings, entry.id) if state.polling_source is not None else None
+    for each in found:
+        each["lastPoll"] = polled if each["kind"] == "polling" else None
     header = ("name", "kind", "state", "topic", "partitions", "settings")
     rows = [[each["name"], each["kind"], each["state"], each["topic"], *settings_text(each)] for each in found]
     problems = [printable(f"problem of {each['name']}: {each['problem']}") for each in found if each["problem"]]
-    return Report("\n".join([columns_text(header, rows), *problems]) if found else "no sources", found)
+    polls = [] if polled is None else [_poll_text(polled)]
+    return Report("\n".join([columns_text(header, rows), *problems, *polls]) if found else "no sources", found)
+
+
+def _last_poll(settings: Settings, dataset_id: DatasetId) -> dict[str, Any] | None:
+    from services.poller.status import read_status
+
+    status = read_status(settings, dataset_id)
+    return None if status is None else status.model_dump(mode="json", by_alias=True)
+
+
+def _poll_text(poll: dict[str, Any]) -> str:
+    failures = f", failed {poll['failures']} times in a row" if poll["failures"] > 1 else ""
+    return printable(f"last poll {poll['finished']}: {poll['result']}, {poll['detail']}{failures}")
 
 
 def _described(binding: PushSourceBinding, state: ChainState) -> dict[str, Any]:
