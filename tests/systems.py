@@ -151,7 +151,7 @@ class IngestedDataset:
         data = getattr(event, "new_data", None)
         if data is not None:
             with self.dataset.objects.open_file(ObjectKind.DATA, data.physical_hash) as file:
-                yield from read_slice(file)
+                yield from read_slice(file, vocabulary=self.state.vocabulary)
 
     def events(self) -> list[MetadataEvent]:
         """What the chain says, oldest first."""

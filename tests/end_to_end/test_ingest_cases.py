@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
+from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.data.slices import read_slice
 from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.messages.payload import CONTENT_TYPE_HEADER
-from odf_common.metadata.events import AddData, MetadataEvent, SetDataSchema
+from odf_common.metadata.events import AddData, MetadataEvent
 from odf_common.storage.layout import ObjectKind
 from odf_common.timestamp import Timestamp
 from tests.ingest_cases import CASES, Case, rows_of
 from tests.systems import COMMITTER, INGEST, IngestedDataset, running_system
 
 pytestmark = pytest.mark.slow
-
-_EVENT: TypeAdapter[MetadataEvent] = TypeAdapter(MetadataEvent)
 
 
 @dataclass(frozen=True)
@@ -37,10 +35,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory, module_kafka: str) -> Ite
     folder = tmp_path_factory.mktemp("system")
     with running_system(folder / "data", [COMMITTER, INGEST], kafka=module_kafka) as system:
         found = {
-            case.name: Ingested(
-                case, system.add(f"case.n{number}", *(_EVENT.validate_python(event) for event in case.metadata))
-            )
-            for number, case in enumerate(CASES)
+            case.name: Ingested(case, system.add(f"case.n{number}", *case.events)) for number, case in enumerate(CASES)
         }
         for turn in range(max(len(case.pushes) for case in CASES)):
             taking = [each for each in found.values() if turn < len(each.case.pushes)]
@@ -53,9 +48,21 @@ def ingested(tmp_path_factory: pytest.TempPathFactory, module_kafka: str) -> Ite
         yield found
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES])
-def test_the_rows_are_as_they_must_be(name: str, ingested: dict[str, Ingested]) -> None:
-    case, dataset = ingested[name].case, ingested[name].dataset
+def test_the_cases(ingested: dict[str, Ingested], subtests: pytest.Subtests) -> None:
+    """One test, so that one worker of a parallel run starts the system, and once."""
+    for name, each in ingested.items():
+        with subtests.test(name):
+            check_rows(each.case, each.dataset)
+            check_balance(each.dataset)
+    with subtests.test("the schema comes first also without rows"):
+        check_schema_without_rows(
+            ingested["an empty payload with a known schema says no more than that"].dataset.events()
+        )
+    with subtests.test("all rows of a block have its system time"):
+        check_system_times(ingested["snapshot: the worked example"].dataset)
+
+
+def check_rows(case: Case, dataset: IngestedDataset) -> None:
     letters = [note.code for note, _ in sorted(dataset.dead_letters(), key=lambda each: each[0].offset)]
     assert letters == [code for push in case.pushes for code in push.dead_letters]
     assert rows_of(case, dataset.rows()) == [tuple(row) for row in case.rows]
@@ -64,33 +71,27 @@ def test_the_rows_are_as_they_must_be(name: str, ingested: dict[str, Ingested]) 
     dataset.verified()
 
 
-@pytest.mark.parametrize("name", [case.name for case in CASES])
-def test_each_record_is_accounted_for(name: str, ingested: dict[str, Ingested]) -> None:
-    dataset = ingested[name].dataset
+def check_balance(dataset: IngestedDataset) -> None:
+    """Each record is accounted for in its block."""
     for event in dataset.events():
         if isinstance(event, AddData):
-            state = event.new_source_state
-            assert state is not None
-            offsets = KafkaOffsets.of_state(state)
+            assert event.new_source_state is not None
+            offsets = KafkaOffsets.of_state(event.new_source_state)
             assert offsets is not None
             data = event.new_data
             rows = 0 if data is None else data.offset_interval.end - data.offset_interval.start + 1
             assert offsets.records + offsets.derived == rows + offsets.duplicates + offsets.dead_letters
 
 
-def test_the_schema_comes_first_also_without_rows(ingested: dict[str, Ingested]) -> None:
-    events = ingested["an empty payload with a known schema says no more than that"].dataset.events()
+def check_schema_without_rows(events: list[MetadataEvent]) -> None:
     kinds = [event.kind for event in events]
     assert kinds.index("SetDataSchema") < kinds.index("AddData")
     first = next(event for event in events if isinstance(event, AddData))
     assert first.new_data is None
-    assert sum(isinstance(event, SetDataSchema) for event in events) == 1
+    assert kinds.count("SetDataSchema") == 1
 
 
-def test_all_rows_of_a_block_have_its_system_time(ingested: dict[str, Ingested]) -> None:
-    from odf_common.chain.metadata_chain import MetadataChain
-
-    dataset = ingested["snapshot: the worked example"].dataset
+def check_system_times(dataset: IngestedDataset) -> None:
     for encoded in MetadataChain(dataset.dataset.objects, dataset.dataset.refs).blocks():
         data: Any = getattr(encoded.block.event, "new_data", None)
         if data is not None:
