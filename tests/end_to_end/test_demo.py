@@ -158,3 +158,10 @@ def run_example(data_dir: Path, example: str) -> str:
 def test_the_tour_of_the_core_runs() -> None:
     done = subprocess.run([sys.executable, "-m", "examples.tour"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_ingestion_example_ends_with_the_expected_logs() -> None:
+    command = [sys.executable, "-m", "examples.ingestion"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=START_TIMEOUT_S, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "up to date" in done.stdout
