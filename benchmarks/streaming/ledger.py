@@ -25,10 +25,11 @@ from odf_common.metadata.events import DatasetKind, Seed
 from odf_common.metadata.fragments import DatasetVocabulary, DataSlice, OffsetInterval
 from odf_common.metadata.sources import MergeStrategyLedger
 from odf_common.timestamp import Timestamp
+from odf_common.uploads import UploadArea
 from odf_common.wire.encode import seal
-from streaming_jobs.ingest.key_index import KeyIndexes
 from streaming_jobs.ingest.messenger import Messenger
-from streaming_jobs.ingest.source import Source
+from streaming_jobs.ingest.source import CommittedBlock, Source
+from streaming_jobs.ingest.state import KeyedStates
 from streaming_jobs.ingest.writer import BatchWriter
 
 FEW, MANY = 100_000, 5_000_000
@@ -82,10 +83,10 @@ class _Ledger:
             dataset_id=dataset_id, source_name="default", topic="ledger", settings=SourceSettings()
         )
         plan = SourcePlan.of(source, DatasetVocabulary(), None)
-        self._indexes = KeyIndexes.for_plans(folder / "index", dataset_id, [plan])
+        self._states = KeyedStates.for_plans(folder / "index", dataset_id, [plan])
         for rows, described in _known(keys):
-            self._indexes.propose(rows, described)
-            self._indexes.committed(described.offset_interval.end + 1)
+            self._states.propose(rows, described)
+            self._states.committed(described.offset_interval.end + 1)
         self.writer = BatchWriter(
             chain,
             {
@@ -95,7 +96,8 @@ class _Ledger:
             },
             staging=folder / "staging",
             messenger=cast(Messenger, _Nobody()),
-            indexes=self._indexes,
+            states=self._states,
+            uploads=UploadArea(folder / "uploads"),
             topic_id_of=lambda _: "id",
         )
 
@@ -104,11 +106,20 @@ class _Ledger:
         messages = self._messages()
         began = time.perf_counter()
         for completion in self.writer.write("default", messages):
+            assert completion is not None
             staged = completion.add_data.new_data
             assert staged is not None
             places = staged.offset_interval
             assert places.end - places.start + 1 == ROWS - KNOWN_ROWS
-            self.writer.committed(places.end + 1)
+            self.writer.committed(
+                CommittedBlock(
+                    source_name="default",
+                    next={0: self._position},
+                    system_time=completion.system_time,
+                    block_hash=staged.physical_hash,
+                    next_offset=places.end + 1,
+                )
+            )
         return time.perf_counter() - began
 
     def _messages(self) -> pa.Table:
@@ -120,7 +131,7 @@ class _Ledger:
         positions = range(self._position, self._position + ROWS)
         self._next += len(new)
         self._position += ROWS
-        columns = [[0] * ROWS, positions, [_KAFKA_TIME_US] * ROWS, values]
+        columns = [[0] * ROWS, positions, [_KAFKA_TIME_US] * ROWS, values, [None] * ROWS]
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, MESSAGES, strict=True)], schema=MESSAGES)
 
 

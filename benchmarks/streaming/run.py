@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from benchmarks.streaming.report import machine
 from benchmarks.streaming.system import Ground
 
-PARTS = ("throughput", "latency", "flat_cost", "ledger", "idle_memory", "files", "cold_start")
+PARTS = (
+    "throughput",
+    "latency",
+    "flat_cost",
+    "ledger",
+    "upsert",
+    "snapshot_merge",
+    "rebuild",
+    "idle_memory",
+    "files",
+    "merge_files",
+    "cold_start",
+)
 
 
 def run(parts: Sequence[str] = ()) -> None:

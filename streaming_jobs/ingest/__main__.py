@@ -99,6 +99,7 @@ def _events(servers: str, stop: StopRequest) -> Events | None:
 def _run(settings: Settings, servers: str, spark: SparkSession, events: Events, stop: StopRequest) -> None:
     from odf_common.catalog.catalog import Catalog
     from odf_common.repository.repository import Repository
+    from odf_common.uploads import UploadArea
     from streaming_jobs.ingest.context import JobContext
     from streaming_jobs.ingest.job import IngestJob
     from streaming_jobs.ingest.messenger import Messenger
@@ -114,6 +115,8 @@ def _run(settings: Settings, servers: str, spark: SparkSession, events: Events, 
             messenger=messenger,
             staging=settings.staging_folder,
             indexes=settings.data_dir / "index",
+            uploads=UploadArea(settings.uploads_folder),
+            max_payload_size=settings.max_upload_size,
         )
         tell(ready=True)
         IngestJob(context, events).run(stop.is_wanted)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from odf_common.catalog.catalog import Catalog
     from odf_common.repository.repository import Repository
+    from odf_common.uploads import UploadArea
     from streaming_jobs.ingest.messenger import Messenger
     from streaming_jobs.ingest.topics import PushTopics
 
@@ -26,6 +27,9 @@ class JobContext:
     messenger: Messenger
     staging: Path
     indexes: Path
+    uploads: UploadArea
+    max_payload_size: int
+    """Bytes."""
 
     @property
     def catalog(self) -> Catalog:

@@ -1,4 +1,4 @@
-"""The job: a pipeline for each dataset that has push sources, and what all of them hear."""
+"""The job: a pipeline for each dataset that has sources, and what all of them hear."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 _LOOK_AT_BINDINGS_S = 1.0
 _LOOK_AT_DATASETS_S = 15.0
+_NEW_SOURCE = ("AddPushSource", "SetPollingSource")
 
 _log = structlog.get_logger(__name__)
 
@@ -71,7 +72,7 @@ class IngestJob:
                 pipeline.on_rejection(event)
         elif pipeline is not None:
             pipeline.on_block(event)
-        elif event.event_kind == "AddPushSource":
+        elif event.event_kind in _NEW_SOURCE:
             self._datasets_due = 0.0
 
     def _look_around(self) -> None:
@@ -89,15 +90,15 @@ class IngestJob:
         for dataset_id in [known for known in self._pipelines if known not in there]:
             self._forget(dataset_id)
         for dataset_id, entry in there.items():
-            if dataset_id not in self._pipelines and self._has_push_source(entry):
+            if dataset_id not in self._pipelines and self._has_source(entry):
                 self._pipelines[dataset_id] = DatasetPipeline(self._context, entry)
 
-    def _has_push_source(self, entry: DatasetEntry) -> bool:
+    def _has_source(self, entry: DatasetEntry) -> bool:
         from odf_common.chain.metadata_chain import MetadataChain
 
         try:
             dataset = self._context.repository.open(entry.id)
-            return bool(MetadataChain(dataset.objects, dataset.refs).state().push_sources)
+            return bool(MetadataChain(dataset.objects, dataset.refs).state().sources)
         except NotFoundError:
             return False
         except OdfError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odf_common.ingest.messages import Unreadable
     from odf_common.messages.completion import Completion
     from odf_common.timestamp import Timestamp
+    from streaming_jobs.ingest.letters import Letter
     from streaming_jobs.ingest.source import Source
 
 _FLUSH_TIMEOUT_S = 60.0
@@ -51,14 +52,15 @@ class Messenger:
         self,
         dataset_id: DatasetId,
         source: Source,
-        records: Iterable[Unreadable],
+        letters: Iterable[Letter],
         found: Timestamp,
         *,
         is_closed: Callable[[], bool],
     ) -> None:
         """Put records into the dead letters and wait until the broker has them, or until nobody wants it any more."""
         patience = _Patience(is_closed)
-        for record in records:
+        for letter in letters:
+            record = letter.record
             data, reason = _fitting(record)
             note = DeadLetterNote(
                 dataset_id=dataset_id,
@@ -68,6 +70,8 @@ class Messenger:
                 partition=record.partition,
                 offset=record.offset,
                 index=record.index,
+                content_type=letter.content_type,
+                piece_of=letter.piece_of,
                 timestamp=record.timestamp,
                 code=record.code,
                 reason=reason,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -11,7 +12,7 @@ import structlog
 from odf_common.chain.metadata_chain import MetadataChain
 from odf_common.data.arrow_types import to_arrow
 from odf_common.errors import MalformedBytesError, OdfError, StoreUnavailableError
-from odf_common.ingest.errors import BadInputSchemaError, IncompatibleSchemaError, UnsupportedSourceError
+from odf_common.ingest.errors import BadInputSchemaError, UnsupportedSourceError
 from odf_common.ingest.source import SourcePlan
 from odf_common.messages.completion import RejectionReason
 from odf_common.messages.kafka_offsets import KafkaOffsets
@@ -19,12 +20,13 @@ from odf_common.repository.bindings import bind_missing_sources
 from odf_common.staging import remove_left_overs
 from streaming_jobs.ingest import metrics
 from streaming_jobs.ingest.batch_size import MessageSize, max_messages
-from streaming_jobs.ingest.key_index import KeyIndexes
+from streaming_jobs.ingest.event_ids import EventIds
 from streaming_jobs.ingest.positions import Gap, Start, start_of
 from streaming_jobs.ingest.preprocess import preprocess_of
 from streaming_jobs.ingest.run import DatasetRun, Trouble
 from streaming_jobs.ingest.source import Source
 from streaming_jobs.ingest.source_query import SourceQuery
+from streaming_jobs.ingest.state import KeyedStates, Progress
 from streaming_jobs.ingest.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from odf_common.repository.repository import Dataset
     from streaming_jobs.ingest.context import JobContext
     from streaming_jobs.ingest.positions import TopicExtent
+    from streaming_jobs.ingest.topics import Headers
 
 _SETTLE_S = 0.25
 """What was proposed gets this long to be committed before the chain is looked at again."""
@@ -46,8 +49,8 @@ _LOOK_AGAIN_S = 30.0
 _CHECK_TOPICS_S = 3.0
 _SAMPLE_FROM = 1_000  # messages that wait
 
-_SOURCE_EVENTS = {"AddPushSource", "DisablePushSource", "SetVocab", "SetPollingSource"}
-_SOURCE_IS_TO_BLAME = (BadInputSchemaError, IncompatibleSchemaError)
+_SOURCE_EVENTS = {"AddPushSource", "DisablePushSource", "SetVocab", "SetPollingSource", "DisablePollingSource"}
+_KEEP_UPLOADS_S = 7 * 86_400.0
 
 _log = structlog.get_logger(__name__)
 
@@ -130,8 +133,6 @@ class DatasetPipeline:
             run.close()
 
     def _recover(self, trouble: Trouble) -> None:
-        if isinstance(trouble.error, _SOURCE_IS_TO_BLAME) and trouble.source_name is not None:
-            self._refused[trouble.source_name] = trouble.reason
         if trouble.is_resize:
             self.restart(trouble.reason)
         else:
@@ -162,9 +163,10 @@ class DatasetPipeline:
         self._bindings = {
             binding.source_name: binding for binding in self._context.catalog.push_sources(self._entry.id)
         }
-        active = [binding for binding in self._bindings.values() if state.push_source(binding.source_name)]
+        active = [binding for binding in self._bindings.values() if state.source(binding.source_name)]
         self._context.topics.create(active)
         ready = {source.name: (source, extent, start) for source, extent, start in self._ready(state, active)}
+        self._remove_old_uploads(active, ready.values())
         if not ready:
             return None
         sources = {name: source for name, (source, _, _) in ready.items()}
@@ -180,6 +182,9 @@ class DatasetPipeline:
     def _ready(self, state: ChainState, active: list[PushSourceBinding]) -> Iterator[tuple[Source, TopicExtent, Start]]:
         """The sources that can be read; why others cannot is noted in the catalog."""
         for binding in active:
+            if not binding.settings.enabled:
+                self._note_problem(binding, None)
+                continue
             extent = self._context.topics.extent(binding.topic)
             try:
                 source = self._source(state, binding, extent)
@@ -193,7 +198,7 @@ class DatasetPipeline:
                 yield source, extent, start
 
     def _source(self, state: ChainState, binding: PushSourceBinding, extent: TopicExtent) -> Source:
-        event = state.push_source(binding.source_name)
+        event = state.source(binding.source_name)
         assert event is not None
         schema = None if state.data_schema is None else to_arrow(state.data_schema)
         read = state.source_state(binding.source_name)
@@ -202,7 +207,7 @@ class DatasetPipeline:
             dataset=str(self._entry.alias),
             binding=binding,
             topic_id=extent.topic.id,
-            plan=SourcePlan.of(event, state.vocabulary, schema),
+            plan=SourcePlan.of(event, state.vocabulary, schema, others=state.sources),
             preprocess=None if preprocess is None else preprocess_of(self._context.spark, preprocess),
             read_before=None if read is None else KafkaOffsets.of_state(read),
         )
@@ -215,24 +220,59 @@ class DatasetPipeline:
         sources: dict[str, Source],
         is_closed: Callable[[], bool],
     ) -> BatchWriter:
-        indexes = KeyIndexes.for_plans(
-            self._context.indexes, self._entry.id, [source.plan for source in sources.values()]
-        )
+        plans = [source.plan for source in sources.values()]
+        states = KeyedStates.for_plans(self._context.indexes, self._entry.id, plans)
+        ids: dict[str, EventIds] = {}
         try:
-            indexes.catch_up(chain, dataset.objects, state.vocabulary)
+            states.catch_up(chain, dataset.objects, state.vocabulary, partial(_check_open, is_closed))
+            for source in sources.values():
+                if source.binding.settings.event_id_window_s > 0:
+                    ids[source.name] = self._event_ids(source)
+                    self._catch_up_ids(ids[source.name], source, chain, is_closed)
             remove_left_overs(self._context.staging, self._entry.id)
             return BatchWriter(
                 state,
                 sources,
                 staging=self._context.staging,
                 messenger=self._context.messenger,
-                indexes=indexes,
+                states=states,
+                uploads=self._context.uploads,
                 topic_id_of=lambda topic: self._context.topics.describe(topic).id,
+                ids=ids,
+                max_payload_size=self._context.max_payload_size,
                 is_closed=is_closed,
             )
         except BaseException:
-            indexes.close()  # it locks its files
+            states.close()  # they lock their files
+            for each in ids.values():
+                each.close()
             raise
+
+    def _event_ids(self, source: Source) -> EventIds:
+        return EventIds.of_source(
+            self._context.indexes,
+            self._entry.id,
+            source.name,
+            topic_id=source.topic_id,
+            window_s=source.binding.settings.event_id_window_s,
+        )
+
+    def _catch_up_ids(self, ids: EventIds, source: Source, chain: MetadataChain, is_closed: Callable[[], bool]) -> None:
+        def headers(start: Mapping[int, int], end: Mapping[int, int]) -> Iterator[list[tuple[int, int, Headers]]]:
+            for some in self._context.topics.headers(source.binding.topic, start, end):
+                _check_open(is_closed)
+                yield some
+
+        read = source.read_before.next if source.read_before else {}
+        ids.catch_up(chain, source.name, read, headers)
+
+    def _remove_old_uploads(
+        self, active: list[PushSourceBinding], ready: Iterable[tuple[Source, TopicExtent, Start]]
+    ) -> None:
+        """Remove what nobody came for, unless it may be named in messages that are still to be read."""
+        read_to_end = [source for source, extent, start in ready if start.positions == dict(extent.end)]
+        if len(read_to_end) == len(active):
+            self._context.uploads.remove_older_than(self._entry.id, _KEEP_UPLOADS_S)
 
     def _add_query(self, run: DatasetRun, source: Source, extent: TopicExtent, start: Start) -> None:
         size = self._sizes.get(source.name)
@@ -273,6 +313,11 @@ class DatasetPipeline:
             _log.warning("the broker does not answer", error=str(error))
         except OdfError as error:
             self._failed(str(error))
+
+
+def _check_open(is_closed: Callable[[], bool], _: Progress | None = None) -> None:
+    if is_closed():
+        raise StoreUnavailableError("the run is over: what it has not read yet is read at the next start")
 
 
 def _back_off_s(failures: int) -> float:

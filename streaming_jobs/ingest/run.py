@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,10 +15,12 @@ import structlog
 
 from odf_common.messages.kafka_offsets import KafkaOffsets, reaches, same_positions
 from streaming_jobs.ingest.batch_size import MessageSize, needs_another_size
+from streaming_jobs.ingest.source import CommittedBlock
 from streaming_jobs.ingest.source_query import SourceQuery
 
 if TYPE_CHECKING:
     from odf_common.messages.block_appended import AppendedBlock
+    from odf_common.messages.completion import Completion
     from odf_common.timestamp import Timestamp
     from streaming_jobs.ingest.source import Source
     from streaming_jobs.ingest.writer import BatchWriter
@@ -28,6 +30,9 @@ MAX_IN_FLIGHT = 16
 
 MAX_COMMIT_S = 60.0
 """A batch whose commit was not told for so long is proposed anew: its completion or the answer to it may be lost."""
+
+_MAX_ROWS_IN_FLIGHT = 2_000_000
+"""Of several batches; a single one may have more. What waits for its commit takes memory with each of its keys."""
 
 _MAX_READ_AHEAD = 1
 """Batches that may wait in memory, beside the one being written."""
@@ -57,19 +62,12 @@ class _Messages:
 
 
 @dataclass(frozen=True, slots=True)
-class _Committed:
-    next_offset: int | None
-    system_time: Timestamp
-    source_name: str
-    next: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class _InFlight:
     completion_id: str
     system_time: Timestamp
     source_name: str
     next: Mapping[int, int]
+    rows: int
     since: float
 
 
@@ -98,8 +96,9 @@ class DatasetRun:
         self._queries: dict[str, SourceQuery] = {}
         self._max_messages: dict[str, int] = {}
         self._trouble: Trouble | None = None
+        self._at: str | None = None
         self._closed = threading.Event()
-        self._inbox: SimpleQueue[_Messages | _Committed | _Stop] = SimpleQueue()
+        self._inbox: SimpleQueue[_Messages | CommittedBlock | _Stop] = SimpleQueue()
         self._slots = threading.BoundedSemaphore(_MAX_READ_AHEAD + 1)
         self._in_flight: deque[_InFlight] = deque()
         self._told: dict[str, _Told] = {}
@@ -129,7 +128,16 @@ class DatasetRun:
         if block.source is not None:
             self._told[block.source.name] = _Told(time.monotonic(), block.source.next)
             end = None if block.offset_interval is None else block.offset_interval.end + 1
-            self._inbox.put(_Committed(end, block.system_time, block.source.name, block.source.next))
+            self._inbox.put(
+                CommittedBlock(
+                    source_name=block.source.name,
+                    next=block.source.next,
+                    system_time=block.system_time,
+                    block_hash=block.block_hash,
+                    next_offset=end,
+                    watermark=block.watermark,
+                )
+            )
 
     def proposed(self, completion_id: str) -> bool:
         """Whether a completion is one of those that wait for their commit."""
@@ -188,45 +196,73 @@ class DatasetRun:
             self.sizes[source_name] = size
 
     def _write_batches(self, open_writer: OpenWriter) -> None:
-        source_name: str | None = None
         try:
             writer = open_writer(self._closed.is_set)
             try:
-                waiting: deque[_Messages] = deque()
-                while not self._closed.is_set():
-                    match self._inbox.get():
-                        case _Messages() as batch:
-                            waiting.append(batch)
-                        case _Committed() as block:
-                            self._committed(writer, block)
-                        case _Stop():
-                            return
-                    while waiting and len(self._in_flight) < MAX_IN_FLIGHT and not self._closed.is_set():
-                        source_name = waiting[0].source_name
-                        self._write(writer, waiting.popleft())
+                self._serve(writer)
             finally:
                 writer.close()
         except Exception as error:
             if self._closed.is_set():
-                _log.info("batch given up", source=source_name, reason=str(error))
+                _log.info("batch given up", source=self._at, reason=str(error))
                 return
-            _log.exception("writing batches failed", source=source_name)
-            self._trouble = Trouble(str(error), error, source_name)
+            _log.exception("writing batches failed", source=self._at)
+            self._trouble = Trouble(str(error), error, self._at)
 
-    def _write(self, writer: BatchWriter, batch: _Messages) -> None:
+    def _serve(self, writer: BatchWriter) -> None:
+        waiting: deque[_Messages] = deque()
+        writing: Iterator[Completion | None] | None = None
+        must_wait = False
+        while not self._closed.is_set():
+            if writing is None and waiting:
+                batch = waiting.popleft()
+                self._at = batch.source_name
+                writing = writer.write(batch.source_name, batch.messages, self._announce)
+            can_write = writing is not None and not must_wait and self._has_room()
+            event = self._next_event(wait=not can_write)
+            match event:
+                case _Messages():
+                    waiting.append(event)
+                case CommittedBlock():
+                    self._committed(writer, event)
+                    must_wait = False
+                case _Stop():
+                    return
+                case None if writing is not None:
+                    try:
+                        must_wait = next(writing) is None
+                    except StopIteration:
+                        writing = None
+                        self._slots.release()
+
+    def _next_event(self, *, wait: bool) -> _Messages | CommittedBlock | _Stop | None:
         try:
-            for completion in writer.write(batch.source_name, batch.messages):
-                state = completion.add_data.new_source_state
-                assert state is not None
-                covered = KafkaOffsets.of_state(state)
-                assert covered is not None
-                self._in_flight.append(
-                    _InFlight(completion.id, completion.system_time, state.source_name, covered.next, time.monotonic())
-                )
-        finally:
-            self._slots.release()
+            return self._inbox.get(block=wait)
+        except Empty:
+            return None
 
-    def _committed(self, writer: BatchWriter, block: _Committed) -> None:
+    def _has_room(self) -> bool:
+        rows = sum(batch.rows for batch in self._in_flight)
+        return len(self._in_flight) < MAX_IN_FLIGHT and (rows < _MAX_ROWS_IN_FLIGHT)
+
+    def _announce(self, completion: Completion) -> None:
+        state = completion.add_data.new_source_state
+        assert state is not None
+        covered = KafkaOffsets.of_state(state)
+        assert covered is not None
+        intervals = [each.offset_interval for each in completion.slices]
+        self._in_flight.append(
+            _InFlight(
+                completion_id=completion.id,
+                system_time=completion.system_time,
+                source_name=state.source_name,
+                next=covered.next,
+                rows=sum(each.end - each.start + 1 for each in intervals),
+                since=time.monotonic(),
+            )
+        )
+
+    def _committed(self, writer: BatchWriter, block: CommittedBlock) -> None:
         """The first batch of the source that waits is in the chain, or a batch of an earlier run took its place.
 
         Batches of different sources may be told in another order than they were proposed, if they bring no rows.
@@ -241,5 +277,4 @@ class DatasetRun:
             return
         self._in_flight.remove(mine)
         self._committed_next[block.source_name] = block.next
-        if block.next_offset is not None:
-            writer.committed(block.next_offset)
+        writer.committed(block)

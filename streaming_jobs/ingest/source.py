@@ -1,8 +1,8 @@
-"""One push source as the job runs it."""
+"""One source as the job runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,21 @@ from odf_common.messages.kafka_offsets import KafkaOffsets
 from odf_common.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from odf_common.identity.multihash import Multihash
     from odf_common.metadata.fragments import DatasetVocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedBlock:
+    """A block that covers positions of a source."""
+
+    source_name: str
+    next: Mapping[int, int]
+    system_time: Timestamp
+    block_hash: Multihash
+    next_offset: int | None
+    """Behind its last row; None if it has none."""
+    watermark: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

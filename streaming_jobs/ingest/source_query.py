@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OnMessages = Callable[[pa.Table], None]
 
-_COLUMNS = ("partition", "offset", "timestamp", "value")
+_COLUMNS = ("partition", "offset", "timestamp", "value", "headers")
 
 
 class SourceQuery:
@@ -84,6 +84,7 @@ def _options(
         "startingOffsets": json.dumps({binding.topic: {str(key): value for key, value in positions.items()}}),
         "failOnDataLoss": "true",
         "maxOffsetsPerTrigger": str(max_messages),
+        "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
         # A fetch on a partition without news must not keep the batch waiting.
         "kafka.fetch.max.wait.ms": "5",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,36 +29,52 @@ from odf_common.metadata.sources import (
     MergeStrategy,
     MergeStrategyAppend,
     MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepNdJson,
 )
+from odf_common.metadata.transforms import SqlQueryStep, TransformSql
 from odf_common.staging import staged_slice
 from odf_common.storage.dataset_folder import local_folder
 from odf_common.storage.layout import ObjectKind
 from odf_common.timestamp import Timestamp
+from odf_common.uploads import UploadArea
 from odf_common.wire.encode import seal
 from services.committer.decide import Append, decide
-from streaming_jobs.ingest.key_index import KeyIndexes
+from streaming_jobs.ingest.event_ids import EventIds
+from streaming_jobs.ingest.letters import Letter
 from streaming_jobs.ingest.messenger import Messenger
-from streaming_jobs.ingest.source import Source
+from streaming_jobs.ingest.source import CommittedBlock, Source
+from streaming_jobs.ingest.state import KeyedStates
 from streaming_jobs.ingest.writer import BatchWriter
 
 LONG_AGO = Timestamp.parse("2020-01-01T00:00:00Z")
 COLUMNS = ("event_time TIMESTAMP", "city STRING", "population BIGINT")
 APPEND = MergeStrategyAppend()
 LEDGER = MergeStrategyLedger(primary_key=("city",))
+SNAPSHOT = MergeStrategySnapshot(primary_key=("city",))
+UPSERT = MergeStrategyUpsertStream(primary_key=("city",))
 TIME_US = 1_700_000_000_000_000
 TOPIC_ID = "topic-1"
 
 Preprocess = Callable[[pa.Table], pa.Table]
 
 
-def messages(*values: bytes | None, start: int = 0, partition: int = 0) -> pa.Table:
-    """Messages of one partition from a position on, a millisecond apart."""
+def messages(
+    *values: bytes | None, start: int = 0, partition: int = 0, headers: Mapping[str, bytes | str] | None = None
+) -> pa.Table:
+    """Messages of one partition from a position on, a millisecond apart, all with the same headers."""
     numbers = range(start, start + len(values))
     times = [TIME_US + number * 1000 for number in numbers]
-    columns: list[Sequence[Any]] = [[partition] * len(values), list(numbers), times, list(values)]
+    pairs = None if headers is None else [{"key": key, "value": _bytes(value)} for key, value in headers.items()]
+    places: list[Sequence[Any]] = [[partition] * len(values), list(numbers), times]
+    columns = [*places, list(values), [pairs] * len(values)]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, MESSAGES, strict=True)], schema=MESSAGES)
+
+
+def _bytes(text: bytes | str) -> bytes:
+    return text.encode() if isinstance(text, str) else text
 
 
 def event(city: str, **more: Any) -> bytes:
@@ -75,7 +91,7 @@ class PlayedMessenger:
     """Remembers what was sent, in its order."""
 
     def __init__(self) -> None:
-        self.sent: list[Completion | Unreadable] = []
+        self.sent: list[Completion | Letter] = []
 
     def propose(self, completion: Completion) -> None:
         self.sent.append(completion)
@@ -84,16 +100,16 @@ class PlayedMessenger:
         self,
         dataset_id: DatasetId,
         source: Source,
-        records: Iterable[Unreadable],
+        letters: Iterable[Letter],
         found: Timestamp,
         *,
         is_closed: Callable[[], bool],
     ) -> None:
-        self.sent += records
+        self.sent += letters
 
     @property
     def letters(self) -> list[Unreadable]:
-        return [each for each in self.sent if isinstance(each, Unreadable)]
+        return [each.record for each in self.sent if isinstance(each, Letter)]
 
 
 @dataclass
@@ -106,6 +122,8 @@ class Bench:
     settings: Mapping[str, Any] = field(default_factory=dict)
     messenger: PlayedMessenger = field(default_factory=PlayedMessenger)
     dataset_id: DatasetId = field(default_factory=lambda: KeyPair.generate().dataset_id)
+    max_payload_size: int = 1 << 32
+    topic: list[pa.Table] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.topic_ids = {f"topic.{name}": TOPIC_ID for name in self.merges}
@@ -127,7 +145,7 @@ class Bench:
     def source(self, name: str = "default", preprocess: Preprocess | None = None) -> Source:
         """A source as the pipeline makes it of the chain."""
         state = self.chain.state()
-        added = state.push_source(name)
+        added = state.source(name)
         assert added is not None
         schema = None if state.data_schema is None else to_arrow(state.data_schema)
         read = state.source_state(name)
@@ -135,7 +153,7 @@ class Bench:
             dataset="cities",
             binding=binding_of(name, self.dataset_id, **self.settings),
             topic_id=TOPIC_ID,
-            plan=SourcePlan.of(added, state.vocabulary, schema),
+            plan=SourcePlan.of(added, state.vocabulary, schema, others=state.sources),
             preprocess=preprocess,
             read_before=None if read is None else KafkaOffsets.of_state(read),
         )
@@ -143,12 +161,38 @@ class Bench:
     def sources(self) -> dict[str, Source]:
         return {name: self.source(name) for name in self.merges}
 
-    def indexes(self) -> KeyIndexes:
-        """The indexes of all sources, brought up to date."""
+    @property
+    def indexes(self) -> Path:
+        return self.folder / "index"
+
+    @property
+    def uploads(self) -> UploadArea:
+        return UploadArea(self.folder / "uploads")
+
+    def states(self) -> KeyedStates:
+        """The states of all sources, brought up to date."""
         plans = [source.plan for source in self.sources().values()]
-        indexes = KeyIndexes.for_plans(self.folder / "index", self.dataset_id, plans)
-        indexes.catch_up(self.chain, self.store.objects, self.chain.state().vocabulary)
-        return indexes
+        states = KeyedStates.for_plans(self.indexes, self.dataset_id, plans)
+        states.catch_up(self.chain, self.store.objects, self.chain.state().vocabulary)
+        return states
+
+    def ids(self, source: Source) -> EventIds:
+        """The event ids of a source, brought up to date from what the topic holds."""
+        window_s = source.binding.settings.event_id_window_s
+        ids = EventIds.of_source(self.indexes, self.dataset_id, source.name, topic_id=TOPIC_ID, window_s=window_s)
+        read = source.read_before.next if source.read_before else {}
+        ids.catch_up(self.chain, source.name, read, self.headers)
+        return ids
+
+    def headers(
+        self, start: Mapping[int, int], end: Mapping[int, int]
+    ) -> Iterator[list[tuple[int, int, list[tuple[str, bytes]]]]]:
+        """Those of the messages in `topic`."""
+        for table in self.topic:
+            for row in table.to_pylist():
+                partition, offset = row["partition"], row["offset"]
+                if start.get(partition, 0) <= offset < end.get(partition, 0):
+                    yield [(partition, offset, [(each["key"], each["value"]) for each in row["headers"] or ()])]
 
     def writer(
         self,
@@ -161,7 +205,10 @@ class Bench:
             sources or self.sources(),
             staging=self.staging,
             messenger=cast(Messenger, self.messenger),
-            indexes=self.indexes(),
+            states=self.states(),
+            uploads=self.uploads,
+            ids={name: self.ids(source) for name, source in (sources or self.sources()).items()},
+            max_payload_size=self.max_payload_size,
             topic_id_of=self.topic_ids.__getitem__,
             is_closed=is_closed,
         )
@@ -176,7 +223,7 @@ class Bench:
         for done in completions:
             decision = decide(self.chain.state(), done)
             assert isinstance(decision, Append), decision
-            if (data := done.add_data.new_data) is not None:
+            for data in done.slices:
                 staged = staged_slice(self.staging, self.dataset_id, data.physical_hash)
                 assert staged.stat().st_size == data.size
                 self.store.objects.put_file(ObjectKind.DATA, data.physical_hash, staged)
@@ -208,3 +255,30 @@ def offsets_of(completion: Completion) -> KafkaOffsets:
     found = KafkaOffsets.of_state(state)
     assert found is not None
     return found
+
+
+def with_query(source: Source, query: Preprocess) -> Source:
+    """The source with a preprocess step that this function plays."""
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query="select * from input"),))
+    changed = source.plan.source.model_copy(update={"preprocess": transform})
+    return replace(source, preprocess=query, plan=replace(source.plan, source=changed))
+
+
+def completions(written: Iterator[Completion | None]) -> list[Completion]:
+    """All of what a writer proposes that has nothing to wait for."""
+    found = list(written)
+    assert None not in found
+    return cast("list[Completion]", found)
+
+
+def committed_block(told: AppendedBlock) -> CommittedBlock:
+    """What a run tells its writer of a block."""
+    assert told.source is not None
+    return CommittedBlock(
+        source_name=told.source.name,
+        next=told.source.next,
+        system_time=told.system_time,
+        block_hash=told.block_hash,
+        next_offset=None if told.offset_interval is None else told.offset_interval.end + 1,
+        watermark=told.watermark,
+    )

@@ -15,6 +15,7 @@ from odf_common.kafka.topics import MAX_MESSAGE_SIZE
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
 from odf_common.timestamp import Timestamp
 from streaming_jobs.ingest import messenger as messenger_module
+from streaming_jobs.ingest.letters import Letter
 from streaming_jobs.ingest.messenger import BrokenProducerError, Messenger
 from tests.unit.streaming_jobs.ingest.builders import LONG_AGO, Bench
 
@@ -69,7 +70,13 @@ def bury(messenger: Messenger, folder: Path, data: bytes, is_closed: Callable[[]
     record = Unreadable(
         partition=0, offset=7, index=None, timestamp=LONG_AGO, code="InvalidJson", reason="no JSON", data=data
     )
-    messenger.bury(bench.dataset_id, bench.source(), [record], Timestamp.now(), is_closed=is_closed)
+    messenger.bury(
+        bench.dataset_id,
+        bench.source(),
+        [Letter(record=record, content_type="text/csv")],
+        Timestamp.now(),
+        is_closed=is_closed,
+    )
 
 
 def test_burying_ends_with_its_run(messenger: Messenger, producer: PlayedProducer, tmp_path: Path) -> None:

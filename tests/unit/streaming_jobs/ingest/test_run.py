@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from odf_common.errors import StoreUnavailableError
-from odf_common.ingest.errors import BadInputSchemaError
 from odf_common.messages.block_appended import AppendedBlock
 from odf_common.messages.completion import Completion
 from odf_common.metadata.events import AddData
@@ -21,7 +20,7 @@ from streaming_jobs.ingest import run as run_module
 from streaming_jobs.ingest.run import MAX_IN_FLIGHT, ClosedError, DatasetRun
 from streaming_jobs.ingest.source_query import SourceQuery
 from streaming_jobs.ingest.writer import BatchWriter
-from tests.unit.streaming_jobs.ingest.builders import LEDGER, Bench, binding_of, event, messages
+from tests.unit.streaming_jobs.ingest.builders import LEDGER, SNAPSHOT, Bench, binding_of, event, messages
 
 DEADLINE_S = 20.0
 
@@ -274,16 +273,46 @@ def test_a_query_that_stopped_is_trouble(bench: Bench, run: DatasetRun) -> None:
     assert trouble.reason == "the query of source 'default' stopped: boom"
 
 
-def test_records_that_do_not_fit_are_the_trouble_of_their_source(tmp_path: Path) -> None:
+def test_records_that_do_not_fit_stop_nothing(tmp_path: Path) -> None:
     bench = Bench(tmp_path, merges={"default": LEDGER, "other": LEDGER}, read=ReadStepNdJson())
     run = DatasetRun(bench.open_writer, bench.sources())
-    run.on_messages("other", messages(b'{"city":["no","key"]}'))
-    eventually(lambda: run.trouble() is not None)
-    trouble = run.trouble()
-    assert trouble is not None
-    assert trouble.source_name == "other"
-    assert isinstance(trouble.error, BadInputSchemaError)
-    assert not proposed(bench)
+    run.on_messages("other", messages(b'{"city":["no","key"]}', event("a")))
+    (done,) = wait_for_proposals(bench, 1)
+    tell(run, bench.commit(done))
+    eventually(lambda: not in_flight(run))
+    assert run.trouble() is None
+    assert [row["city"] for row in bench.rows()] == ["a"]
+    assert [letter.offset for letter in bench.messenger.letters] == [0]
+    run.close()
+
+
+def test_what_waits_for_its_commit_is_bounded_by_its_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "_MAX_ROWS_IN_FLIGHT", 3)
+    run = DatasetRun(bench.open_writer, bench.sources())
+    publish(run, "a", "b")
+    publish(run, "c", "d", start=2)
+    wait_for_proposals(bench, 2)
+    publish(run, "e", start=4)
+    eventually(run._inbox.empty)
+    assert in_flight(run) == len(proposed(bench)) == 2
+    tell(run, bench.commit(proposed(bench)[0]))
+    wait_for_proposals(bench, 3)
+    run.close()
+
+
+def test_a_snapshot_waits_for_what_is_on_its_way(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, merges={"default": SNAPSHOT})
+    run = DatasetRun(bench.open_writer, bench.sources())
+    publish(run, "a", "b")  # each message is a snapshot
+    (first,) = wait_for_proposals(bench, 1)
+    publish(run, "c", start=2)
+    eventually(run._inbox.empty)
+    assert len(proposed(bench)) == 1
+    tell(run, bench.commit(first))
+    for number in (2, 3):
+        tell(run, bench.commit(wait_for_proposals(bench, number)[-1]))
+    assert [(row["op"], row["city"]) for row in bench.rows()] == [(0, "a"), (1, "a"), (0, "b"), (1, "b"), (0, "c")]
+    bench.certify()
     run.close()
 
 

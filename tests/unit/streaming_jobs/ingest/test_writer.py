@@ -9,16 +9,25 @@ import pyarrow as pa
 import pytest
 
 from odf_common.chain.check import check_dataset
-from odf_common.ingest.errors import BadInputSchemaError
-from odf_common.ingest.messages import Unreadable
 from odf_common.messages.completion import Completion
+from odf_common.metadata.events import SetDataSchema
 from odf_common.metadata.sources import ReadStepNdJson
-from odf_common.metadata.transforms import SqlQueryStep, TransformSql
 from odf_common.timestamp import Timestamp
-from streaming_jobs.ingest import writer as writer_module
+from streaming_jobs.ingest import staging_area
+from streaming_jobs.ingest.letters import Letter
 from streaming_jobs.ingest.preprocess import PreprocessError
 from streaming_jobs.ingest.writer import AnotherTopicError, BatchWriter
-from tests.unit.streaming_jobs.ingest.builders import LEDGER, Bench, event, messages, offsets_of
+from tests.unit.streaming_jobs.ingest.builders import (
+    LEDGER,
+    Bench,
+    Preprocess,
+    committed_block,
+    completions,
+    event,
+    messages,
+    offsets_of,
+    with_query,
+)
 
 BROKEN = b'{"city":'
 ANY = ReadStepNdJson()
@@ -31,7 +40,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def written(bench: Bench, *values: bytes | None, start: int = 0, writer: BatchWriter | None = None) -> Completion:
     if writer is not None:
-        (done,) = writer.write("default", messages(*values, start=start))
+        (done,) = completions(writer.write("default", messages(*values, start=start)))
         return done
     with closing(bench.writer()) as own:
         return written(bench, *values, start=start, writer=own)
@@ -42,9 +51,13 @@ def rows_of(done: Completion) -> int:
     return 0 if data is None else data.offset_interval.end - data.offset_interval.start + 1
 
 
+def brings_schema(done: Completion) -> bool:
+    return any(isinstance(each, SetDataSchema) for each in done.events)
+
+
 def counts(done: Completion) -> tuple[int, int, int, int, int]:
     covered = offsets_of(done)
-    assert covered.records == rows_of(done) + covered.duplicates + covered.dead_letters
+    assert covered.records + covered.derived == rows_of(done) + covered.duplicates + covered.dead_letters
     return covered.messages, covered.records, rows_of(done), covered.duplicates, covered.dead_letters
 
 
@@ -64,7 +77,7 @@ def test_batches_follow_each_other_without_waiting_for_the_chain(bench: Bench) -
     ]
     assert [each.add_data.prev_offset for each in batches] == [None, 1, 2, 2]
     assert [counts(each) for each in batches] == [(2, 2, 2, 0, 0), (2, 2, 1, 0, 1), (1, 1, 0, 0, 1), (1, 1, 1, 0, 0)]
-    assert [each.set_data_schema is not None for each in batches] == [True, False, False, False]
+    assert [brings_schema(each) for each in batches] == [True, False, False, False]
     bench.commit(*batches)
     assert [(row["offset"], row["city"]) for row in bench.rows()] == [(0, "a"), (1, "b"), (2, "c"), (3, "d")]
     bench.certify()
@@ -74,7 +87,7 @@ def test_batches_follow_each_other_without_waiting_for_the_chain(bench: Bench) -
 def test_a_new_start_goes_on_where_the_chain_is(bench: Bench) -> None:
     bench.commit(written(bench, event("a")))
     done = written(bench, event("b"), start=1)
-    assert done.set_data_schema is None
+    assert not brings_schema(done)
     bench.commit(done)
     assert [row["offset"] for row in bench.rows()] == [0, 1]
     bench.certify()
@@ -83,8 +96,8 @@ def test_a_new_start_goes_on_where_the_chain_is(bench: Bench) -> None:
 def test_several_partitions_tile_each_on_its_own(bench: Bench) -> None:
     both = pa.concat_tables([messages(event("a"), event("b")), messages(event("c"), start=7, partition=3)])
     with closing(bench.writer()) as writer:
-        (first,) = writer.write("default", both)
-        (second,) = writer.write("default", messages(event("d"), start=8, partition=3))
+        (first,) = completions(writer.write("default", both))
+        (second,) = completions(writer.write("default", messages(event("d"), start=8, partition=3)))
     assert offsets_of(first).next == {0: 2, 3: 8}
     assert (offsets_of(second).start, offsets_of(second).next) == ({0: 2, 3: 8}, {0: 2, 3: 9})
 
@@ -92,8 +105,8 @@ def test_several_partitions_tile_each_on_its_own(bench: Bench) -> None:
 def test_dead_letters_are_with_the_broker_before_the_completion(bench: Bench) -> None:
     done = written(bench, BROKEN, event("a"), b"\xff\xfe")
     first, second, last = bench.messenger.sent
-    assert isinstance(first, Unreadable)
-    assert isinstance(second, Unreadable)
+    assert isinstance(first, Letter)
+    assert isinstance(second, Letter)
     assert last is done
     assert [(each.offset, each.code, each.data) for each in bench.messenger.letters] == [
         (0, "InvalidJson", BROKEN),
@@ -124,7 +137,7 @@ def test_what_was_read_from_a_topic_made_anew_is_dropped(bench: Bench) -> None:
 def test_limits_cut_a_batch_into_several(tmp_path: Path) -> None:
     bench = Bench(tmp_path, settings={"batch_rows": 2})
     with closing(bench.writer()) as writer:
-        batches = list(writer.write("default", messages(*map(event, "abcde"))))
+        batches = completions(writer.write("default", messages(*map(event, "abcde"))))
     assert [rows_of(each) for each in batches] == [2, 2, 1]
     bench.commit(*batches)
     assert [row["city"] for row in bench.rows()] == list("abcde")
@@ -142,7 +155,7 @@ def test_a_slice_that_cannot_be_written_leaves_no_file(bench: Bench, monkeypatch
     def fail(_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(writer_module, "sync_path", fail)
+    monkeypatch.setattr(staging_area, "sync_path", fail)
     with pytest.raises(OSError, match="disk full"):
         written(bench, event("a"))
     assert [path for path in bench.staging.rglob("*") if path.is_file()] == []
@@ -190,12 +203,12 @@ def test_a_new_column_evolves_the_schema_for_all_sources(tmp_path: Path) -> None
     bench = Bench(tmp_path, merges={"one": LEDGER, "two": LEDGER}, read=ANY)
     with closing(bench.writer()) as writer:
         batches = [
-            *writer.write("one", messages(event("a"))),
-            *writer.write("one", messages(event("b", area=1.5), start=1)),
-            *writer.write("two", messages(event("c"))),
-            *writer.write("two", messages(event("d", area=2.5), start=1)),
+            *completions(writer.write("one", messages(event("a")))),
+            *completions(writer.write("one", messages(event("b", area=1.5), start=1))),
+            *completions(writer.write("two", messages(event("c")))),
+            *completions(writer.write("two", messages(event("d", area=2.5), start=1))),
         ]
-    assert [each.set_data_schema is not None for each in batches] == [True, True, False, False]
+    assert [brings_schema(each) for each in batches] == [True, True, False, False]
     bench.commit(*batches)
     assert [(row["city"], row.get("area")) for row in bench.rows()] == [
         ("a", None),
@@ -207,10 +220,17 @@ def test_a_new_column_evolves_the_schema_for_all_sources(tmp_path: Path) -> None
     check_dataset(bench.store.objects, bench.store.refs)
 
 
-def test_columns_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_messages_whose_columns_do_not_fit_become_dead_letters(tmp_path: Path) -> None:
+    """Also the first ones, when there is no schema yet."""
     bench = Bench(tmp_path, merges={"default": LEDGER}, read=ANY)
-    with closing(bench.writer()) as writer, pytest.raises(BadInputSchemaError, match="makes no key"):
-        list(writer.write("default", messages(b'{"city":["a"]}')))
+    with closing(bench.writer()) as writer:
+        bench.commit(*completions(writer.write("default", messages(b'{"city":["a"]}', event("b")))))
+        bench.commit(
+            *completions(writer.write("default", messages(b'{"city":"c","event_time":true}', event("d"), start=2)))
+        )
+    assert [row["city"] for row in bench.rows()] == ["b", "d"]
+    assert [letter.offset for letter in bench.messenger.letters] == [0, 2]
+    bench.certify()
 
 
 def test_bad_luck_with_a_query_is_that_of_its_message(bench: Bench) -> None:
@@ -223,7 +243,7 @@ def test_bad_luck_with_a_query_is_that_of_its_message(bench: Bench) -> None:
             raise PreprocessError("the query failed: it is bad")
         return rows.append_column("seen", pa.array([True] * rows.num_rows))
 
-    batches = with_query(bench, query, [*map(event, "abc"), event("bad"), *map(event, "defgh"), event("bad")])
+    batches = queried(bench, query, [*map(event, "abc"), event("bad"), *map(event, "defgh"), event("bad")])
     bench.commit(*batches)
     assert [row["city"] for row in bench.rows()] == list("abcdefgh")
     assert [(letter.offset, letter.code) for letter in bench.messenger.letters] == [
@@ -235,22 +255,13 @@ def test_bad_luck_with_a_query_is_that_of_its_message(bench: Bench) -> None:
     bench.certify()
 
 
-def with_query(bench: Bench, query: object, values: Sequence[bytes]) -> list[Completion]:
-    from dataclasses import replace
-    from typing import cast
-
-    from tests.unit.streaming_jobs.ingest.builders import Preprocess
-
-    source = bench.source(preprocess=cast(Preprocess, query))
-    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query="select * from input"),))
-    changed = source.plan.source.model_copy(update={"preprocess": transform})
-    source = replace(source, plan=replace(source.plan, source=changed))
-    with closing(bench.writer({"default": source})) as writer:
-        return list(writer.write("default", messages(*values)))
+def queried(bench: Bench, query: Preprocess, values: Sequence[bytes]) -> list[Completion]:
+    with closing(bench.writer({"default": with_query(bench.source(), query)})) as writer:
+        return completions(writer.write("default", messages(*values)))
 
 
 def test_a_query_may_leave_rows_out_or_make_more(bench: Bench) -> None:
-    twice = with_query(bench, lambda rows: pa.concat_tables([rows, rows]), [event("a"), BROKEN])
+    twice = queried(bench, lambda rows: pa.concat_tables([rows, rows]), [event("a"), BROKEN])
     assert [counts(each) for each in twice] == [(2, 3, 2, 0, 1)]
     bench.commit(*twice)
     bench.certify()
@@ -265,8 +276,10 @@ def test_whatever_comes_is_accounted_for(tmp_path: Path, seed: int) -> None:
     with closing(bench.writer()) as writer:
         for _ in range(6):
             values = [chance.choice([event(chance.choice("abcdefghij")), BROKEN, None, b""]) for _ in range(9)]
-            bench.commit(*writer.write("default", messages(*values, start=position)))
-            writer.committed(bench.chain.state().next_offset)
+            told = bench.commit(*completions(writer.write("default", messages(*values, start=position))))
+            for block in told:
+                if block.source is not None:
+                    writer.committed(committed_block(block))
             position += len(values)
     cities = [row["city"] for row in bench.rows()]
     assert [row["offset"] for row in bench.rows()] == list(range(len(cities)))
