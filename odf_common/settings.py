@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     )
     uploads: Path | None = Field(
         default=None,
-        description="The folder, shared by all services, for payloads larger than a message. Default: DATA_DIR/uploads.",
+        description="The folder, shared by all services, for large payloads. Default: DATA_DIR/uploads.",
     )
     max_upload_size: int = Field(default=4 << 30, ge=1, description="Bytes that an uploaded payload may have.")
 
