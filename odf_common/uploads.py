@@ -62,9 +62,17 @@ class UploadArea:
         """Delete what nobody came for, finished or not."""
         oldest = time.time() - age_s
         for path in self._folder_of(dataset_id).glob("*"):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # also what is no file, or not ours
                 if path.stat().st_mtime < oldest:
                     path.unlink()
+
+    def size(self) -> int:
+        """Bytes of all that lies here, finished or not."""
+        total = 0
+        for path in self._folder.glob("*/*"):
+            with suppress(OSError):
+                total += path.stat().st_size
+        return total
 
     def _folder_of(self, dataset_id: DatasetId) -> Path:
         return self._folder / dataset_id.multibase

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_common.data.arrow_schema import encode_arrow_schema
+from odf_common.errors import MalformedBytesError
 from odf_common.ingest.errors import BadInputSchemaError
 from odf_common.ingest.evolution import data_schema_with
 from odf_common.ingest.final_rows import (
@@ -231,8 +232,7 @@ def complete(
             vocabulary=plan.vocabulary,
         )
         count = rows.num_rows
-        until = None if max_ahead_s is None else system_time.plus_seconds(max_ahead_s)
-        largest = largest_event_time(filled[event_time], until=until)
+        largest = largest_event_time(filled[event_time], until=_guard(system_time, max_ahead_s))
         late = late_rows(filled[event_time], merged.op, watermark)
     elif not plan.declares_rows:
         schema = plan.data_schema
@@ -300,6 +300,16 @@ def _incomplete(unreadable: Sequence[Unreadable]) -> Problem:
     where = "" if first.index is None else f"record {first.index + 1}: "
     others = f" ({len(unreadable) - 1} more records cannot be read)" if len(unreadable) > 1 else ""
     return Problem(first.code, f"{where}{first.reason}{others}; a snapshot is taken as a whole or not at all")
+
+
+def _guard(system_time: Timestamp, max_ahead_s: float | None) -> Timestamp | None:
+    """The last moment that an event may have to move the watermark; None if there is none."""
+    if max_ahead_s is None:
+        return None
+    try:
+        return system_time.plus_seconds(max_ahead_s)
+    except MalformedBytesError:  # behind the year 9999
+        return None
 
 
 def _place(letter: Unreadable) -> tuple[int, int, int]:

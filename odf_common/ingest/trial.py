@@ -6,7 +6,6 @@ The steps are those of the ingest job; only the state that rows are compared wit
 from __future__ import annotations
 
 import io
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +24,7 @@ from odf_common.ingest.media_types import UnsupportedMediaTypeError, step_for
 from odf_common.ingest.merge import RefusedRowsError
 from odf_common.ingest.messages import KAFKA_TIME, MESSAGES, Code, Problem, Unreadable
 from odf_common.ingest.payload_file import read_payload
+from odf_common.ingest.payload_parts import PART_SIZE, merged_at_once
 from odf_common.ingest.read.records import Records
 from odf_common.ingest.source import SourcePlan
 from odf_common.ingest.trial_dataset import TrialDataset
@@ -33,7 +33,8 @@ from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.sources import MergeStrategySnapshot, ReadStep
 from odf_common.timestamp import Timestamp
 
-_PART_SIZE = 64 << 20  # bytes; what a batch of a source has at most where nobody set it otherwise
+_BATCH_BYTES = 64 << 20
+"""What a batch of a source has at most where nobody set it otherwise."""
 
 Read = Callable[[SourcePlan], Iterable[Records]]
 NumberOf = Callable[[Unreadable], int | None]
@@ -157,9 +158,9 @@ class Trial:
     def _parts(self, plan: SourcePlan, step: ReadStep, file: BinaryIO, message: pa.Table) -> Iterable[Records]:
         """The records of a payload that is too large for messages, as the ingest job makes batches of them."""
         file.seek(0)
-        parts = read_payload(plan.reader_of(step), step, file, message, chunk_size=_PART_SIZE)
+        parts = read_payload(plan.reader_of(step), step, file, message, chunk_size=PART_SIZE)
         is_whole = plan.has_preprocess or isinstance(plan.source.merge, MergeStrategySnapshot)
-        return _together(parts) if is_whole else parts
+        return _together(parts) if is_whole else merged_at_once(plan, parts, batch_bytes=_BATCH_BYTES)
 
     def _take_messages(
         self, step: ReadStep, messages: pa.Table, system_time: Timestamp, taken: Taken, number: NumberOf
@@ -265,30 +266,7 @@ def _together(parts: Iterable[Records]) -> Iterator[Records]:
     """All records at once."""
     found = list(parts)
     if found:
-        yield Records(
-            rows=pa.concat_tables([part.rows for part in found], promote_options="default"),
-            timestamps=pa.chunked_array([chunk for part in found for chunk in part.timestamps.chunks], KAFKA_TIME),
-            unreadable=[letter for part in found for letter in part.unreadable],
-            letters=_letters(found),
-        )
-
-
-def _letters(parts: Sequence[Records]) -> Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]] | None:
-    """The dead letters of rows by their places among those of all parts."""
-    if any(part.letters is None for part in parts):
-        return None
-    ends = list(accumulate(part.rows.num_rows for part in parts))
-
-    def of_rows(problems: Sequence[tuple[int, Problem]]) -> list[Unreadable]:
-        found = []
-        for row, problem in problems:
-            number = bisect_right(ends, row)
-            part = parts[number]
-            assert part.letters is not None
-            found += part.letters([(row - (ends[number] - part.rows.num_rows), problem)])
-        return found
-
-    return of_rows
+        yield Records.joined(found)
 
 
 def _is_cuttable(step: ReadStep) -> bool:

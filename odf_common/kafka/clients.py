@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from odf_common.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import Consumer, Message, Producer
     from confluent_kafka.admin import AdminClient
 
 _log = logging.getLogger("kafka")
@@ -60,6 +60,14 @@ def admin_client(bootstrap_servers: str) -> AdminClient:
     from confluent_kafka.admin import AdminClient
 
     return AdminClient({"bootstrap.servers": bootstrap_servers}, logger=_log)
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
+    """The headers of a message; none where a name is not UTF-8: the client then shows none, and fails like this."""
+    try:
+        return cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    except SystemError:
+        return []
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from odf_common.errors import MalformedBytesError
+from odf_common.kafka.clients import headers_of
 from odf_common.kafka.topics import DEAD_LETTERS
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
 from odf_common.messages.dead_letter_retry import RETRIED_HEADER, RetriedNote
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Key = tuple[str, int, int, int | None]
 """What names a record for ever: topic id, partition, offset, index."""
 
+Place = tuple[str, int, int]
+"""What names a message for ever: topic id, partition, offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
@@ -31,6 +34,8 @@ class DeadLetter:
     note: DeadLetterNote
     value: bytes
     attempts: int = 0
+    sent_as: Place | None = None
+    """Where it was sent to the last time."""
 
     @property
     def position(self) -> str:
@@ -42,6 +47,11 @@ class DeadLetter:
     def key(self) -> Key:
         """Its name for ever."""
         return key_of(self.note)
+
+    @property
+    def place(self) -> Place:
+        """The message that it is, or was in."""
+        return self.note.topic_id, self.note.partition, self.note.offset
 
 
 def key_of(note: DeadLetterNote | RetriedNote) -> Key:
@@ -70,7 +80,9 @@ def letters_since(reader: Consumer, dataset_id: DatasetId, start: Mapping[int, i
     return (letter for letter in found if letter is not None)
 
 
-def readable(message: Message, dataset_id: DatasetId, attempts: Mapping[Key, int] | None = None) -> DeadLetter | None:
+def readable(
+    message: Message, dataset_id: DatasetId, attempts: Mapping[Key, RetriedNote] | None = None
+) -> DeadLetter | None:
     """The dead letter of the dataset; a note that is none hides only its own message."""
     try:
         return _of_message(message, dataset_id, attempts or {})
@@ -80,20 +92,26 @@ def readable(message: Message, dataset_id: DatasetId, attempts: Mapping[Key, int
         return None
 
 
-def _of_message(message: Message, dataset_id: DatasetId, attempts: Mapping[Key, int]) -> DeadLetter | None:
+def _of_message(message: Message, dataset_id: DatasetId, attempts: Mapping[Key, RetriedNote]) -> DeadLetter | None:
     header = _header(message, dataset_id, DEAD_LETTER_HEADER)
     if header is None:
         return None
     note = DeadLetterNote.from_json(header)
-    value = message.value()
-    return DeadLetter(note, value if isinstance(value, bytes) else b"", attempts.get(key_of(note), 0))
+    value = message.value() or b""
+    again = attempts.get(key_of(note))
+    return DeadLetter(
+        note,
+        value if isinstance(value, bytes) else value.encode(),
+        0 if again is None else again.attempt,
+        None if again is None else (again.topic_id, again.new_partition, again.new_offset),
+    )
 
 
-def _attempts(reader: Consumer, dataset_id: DatasetId) -> Mapping[Key, int]:
-    """How often each record was sent again. Marks stand behind the letters, so they are looked for first."""
+def _attempts(reader: Consumer, dataset_id: DatasetId) -> Mapping[Key, RetriedNote]:
+    """The last attempt at each record that was sent again. Marks stand behind letters, so they are looked for first."""
     from services.cli.topic_reading import read_to_end
 
-    found: Counter[Key] = Counter()
+    found: dict[Key, RetriedNote] = {}
     for message in read_to_end(reader, DEAD_LETTERS):
         header = _header(message, dataset_id, RETRIED_HEADER)
         if header is None:
@@ -102,7 +120,7 @@ def _attempts(reader: Consumer, dataset_id: DatasetId) -> Mapping[Key, int]:
             note = RetriedNote.from_json(header)
         except MalformedBytesError:
             continue  # whoever wrote it: the letter is shown as if it had never been sent again
-        found[key_of(note)] = max(found[key_of(note)], note.attempt)
+        found[key_of(note)] = max(note, found.get(key_of(note), note), key=lambda each: each.attempt)
     return found
 
 
@@ -110,5 +128,4 @@ def _header(message: Message, dataset_id: DatasetId, name: str) -> bytes | None:
     key = message.key()
     if (key if isinstance(key, bytes) else str(key).encode()) != str(dataset_id).encode():
         return None
-    header = dict(message.headers() or []).get(name)
-    return header if isinstance(header, bytes | None) else header.encode()
+    return dict(headers_of(message)).get(name)

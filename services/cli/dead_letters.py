@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from services.cli.tables import printable
 if TYPE_CHECKING:
     from odf_common.identity.did import DatasetId
     from odf_common.settings import Settings
-    from services.cli.dead_letter_topic import DeadLetter
+    from services.cli.dead_letter_topic import DeadLetter, Place
     from services.cli.retrying import Outcome
 
 app = typer.Typer(no_args_is_help=True)
@@ -73,7 +74,7 @@ def show(
             sys.stdout.buffer.write(letter.value)
             sys.stdout.buffer.flush()
             return Report("", {})
-    raise NotFoundError(f"there is no dead letter at {position}; `odf dead-letters list {dataset}` shows all")
+    raise NotFoundError(f"there is no dead letter at {position}; `odf dead-letters list {dataset} --all` shows all")
 
 
 @app.command(epilog="Example: odf dead-letters retry city.temperature --code WrongType")
@@ -93,8 +94,8 @@ def retry(
 ) -> Report:
     """Send the original bytes of dead letters to their source again, say after its read step was mended.
 
-    Each is taken once, however often it is sent, and is a dead letter again if it still cannot be read. Exit code 1 if
-    any is.
+    Each is sent once: if it still cannot be read there is a new dead letter, which can be sent again. Exit code 1 if
+    there is any.
     """
     from services.cli.retrying import retried
 
@@ -109,13 +110,22 @@ def retry(
             found = filter(wanted, _dead_letters(settings, entry.id))
             return (letter for letter in found if not positions or letter.position in positions)
 
-        outcomes = retried(settings, repository, entry, letters, wait_s=timeout if wait else None)
-    missing = set(positions or ()) - {outcome.letter for outcome in outcomes}
-    if missing:
-        raise NotFoundError(
-            f"there is no dead letter at {', '.join(sorted(missing))}; `odf dead-letters list {dataset}` shows all"
-        )
+        @cache
+        def dead() -> frozenset[Place]:
+            return frozenset(letter.place for letter in _dead_letters(settings, entry.id))
+
+        if positions:
+            _check_all_there(positions, letters(), dataset)
+        outcomes = retried(settings, repository, entry, letters, dead=dead, wait_s=timeout if wait else None)
     return _outcome_report(outcomes, output)
+
+
+def _check_all_there(positions: list[str], letters: Iterable[DeadLetter], dataset: str) -> None:
+    """Nothing is sent if something of what was asked for is not there."""
+    missing = set(positions) - {letter.position for letter in letters}
+    if missing:
+        listed = ", ".join(sorted(missing))
+        raise NotFoundError(f"there is no dead letter at {listed}; `odf dead-letters list {dataset} --all` shows all")
 
 
 def _outcome_report(outcomes: list[Outcome], output: Format) -> Report:

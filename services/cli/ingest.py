@@ -70,15 +70,22 @@ def ingest(
     not at all. With merge strategy Snapshot each file is one snapshot.
     """
     from odf_common.endpoints import bootstrap_servers
-    from services.cli.producing import send
+    from services.cli.payloads import MAX_EVENT_ID, is_event_id
+    from services.cli.producing import Sender
     from services.cli.receiving_source import Receiver
 
     timestamp_ms = None if event_time is None else _milliseconds(event_time)
+    if event_id is not None and not is_event_id(event_id):
+        # An id that is empty by mistake would make all files but the first one duplicates.
+        raise typer.BadParameter(
+            f"an id has 1 to {MAX_EVENT_ID} printable characters, without blanks around them", param_hint="--event-id"
+        )
     if event_id is not None and len(files) > 1:
         raise typer.BadParameter("an id names a single file; send the others apart", param_hint="--event-id")
     settings = settings_of(data_dir)
     servers = bootstrap_servers(settings)
     began = time.monotonic()
+    sender = Sender(servers)
     with ExitStack() as stack:
         repository = stack.enter_context(opened_repository(settings))
         entry = repository.catalog.dataset(parsed_ref(dataset))
@@ -87,7 +94,7 @@ def ingest(
             payloads = _payloads(settings, receiver, media_type, timestamp_ms, event_id, on_read)
             connect = partial(_connect, servers, receiver, stack, wait=wait)
             feed, outgoing = _while_connecting(connect, payloads, files)
-            sent = send(servers, receiver.binding.topic, outgoing)
+            sent = sender.send(receiver.binding.topic, outgoing)
         found = _sent_data(receiver.binding, sent, time.monotonic() - began)
         if not sent.messages or feed is None:
             return Report(_sent_text(found), found)

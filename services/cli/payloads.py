@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from odf_common.errors import OdfError
+from odf_common.errors import MalformedBytesError, OdfError
 from odf_common.ingest.cutting import UncuttableFormatError, cut_counted
 from odf_common.messages.payload import (
     CONTENT_TYPE_HEADER,
@@ -26,7 +26,7 @@ from odf_common.metadata.sources import (
     ReadStep,
 )
 from services.cli.producing import Outgoing
-from services.cli.reporting import STDIN
+from services.cli.reporting import STDIN, source_name
 
 if TYPE_CHECKING:
     from odf_common.identity.did import DatasetId
@@ -38,6 +38,9 @@ OnRead = Callable[[int], None]
 
 EVENT_SOURCE = "odf-cli"
 """Whose event ids those of `odf ingest --event-id` are."""
+
+MAX_EVENT_ID = 255
+"""Characters of an event id, as many as a gateway takes."""
 
 _CHUNK_SIZE = 1 << 20
 _IN_ORDER = (MergeStrategySnapshot, MergeStrategyUpsertStream, MergeStrategyChangelogStream)
@@ -64,9 +67,14 @@ class Payloads:
     def messages(self, files: Sequence[Path]) -> Iterator[Outgoing]:
         """The messages of the files in their order."""
         for path in files:
+            _check_readable(path)
+        for path in files:
             media_type = self._media_type(path)
             with opened(path) as file:
-                yield from self._of_file(path, file, media_type)
+                try:
+                    yield from self._of_file(path, file, media_type)
+                except MalformedBytesError as error:
+                    raise MalformedBytesError(f"{source_name(path)}: {error}") from error
 
     def forget(self, messages: Iterable[Outgoing]) -> None:
         """Remove the uploads of messages that were never sent."""
@@ -147,6 +155,11 @@ class Payloads:
             yield chunk
 
 
+def is_event_id(text: str) -> bool:
+    """Whether a text can be an event id."""
+    return 1 <= len(text) <= MAX_EVENT_ID and text.isprintable() and text == text.strip()
+
+
 def media_type_of(path: Path) -> str | None:
     """What the name of a file says of its format; None if nothing."""
     from odf_common.ingest.media_types import media_type_of_file
@@ -162,6 +175,13 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         return
     with path.open("rb") as file:
         yield file
+
+
+def _check_readable(path: Path) -> None:
+    """OSError, before anything of other files is sent, for a file that is not there or may not be read."""
+    if path != STDIN and (path.is_file() or path.is_dir() or not path.exists()):
+        with path.open("rb"):
+            pass
 
 
 def _is_cuttable(step: ReadStep) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odf_common.errors import NotFoundError, StoreUnavailableError
+from odf_common.errors import NotFoundError, OdfError, StoreUnavailableError
 from odf_common.kafka.clients import admin_client, producer
 from odf_common.kafka.topics import Topic, create_topics, describe_topic
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _QUEUE_SIZE_KIB = 64 << 10
 _FLUSH_TIMEOUT_S = 60.0
 _ANY_PARTITION = -1  # as the client calls it
+
+
+class PartlySentError(OdfError):
+    """Something is wrong with one of several payloads, and those before it were sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +81,11 @@ def ensure_topic(servers: str, binding: PushSourceBinding, *, was_read: bool) ->
         create_topics(admin, [Topic(name=binding.topic, partitions=binding.settings.partitions)])
 
 
-def send(servers: str, topic: str, outgoing: Iterable[Outgoing]) -> Sent:
-    """Produce all messages and wait until the broker has them; StoreUnavailableError says what it did not take."""
-    sender = _Sender(servers, topic)
-    for message in outgoing:
-        if not sender.produce(message):
-            break
-    return sender.flushed()
+class Sender:
+    """Sends to one topic, once. Make it early: the broker takes half a second to know a producer that it can trust."""
 
-
-class _Sender:
-    def __init__(self, servers: str, topic: str) -> None:
-        self._topic = topic
+    def __init__(self, servers: str) -> None:
+        self._topic = ""
         self._sent = Sent()
         self._failures: list[str] = []
         self._number = 0
@@ -101,7 +98,25 @@ class _Sender:
             delivery_timeout_ms=int(_FLUSH_TIMEOUT_S * 1000),
         )
 
-    def produce(self, message: Outgoing) -> bool:
+    def send(self, topic: str, outgoing: Iterable[Outgoing]) -> Sent:
+        """Produce all messages and wait until the broker has them; StoreUnavailableError says what it did not take."""
+        self._topic = topic
+        try:
+            for message in outgoing:
+                if not self._produce(message):
+                    break
+        except (OdfError, OSError) as error:
+            sent = self._flushed()
+            if not sent.messages:
+                raise
+            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            raise PartlySentError(
+                f"{reason}. What comes before it, {sent.messages} messages, is on the broker and will be committed: "
+                "send only the rest again"
+            ) from error
+        return self._flushed()
+
+    def _produce(self, message: Outgoing) -> bool:
         """Whether it still makes sense to go on."""
         headers: dict[str, str | bytes | None] = dict(message.headers)
         delivered = self._delivered(self._number)
@@ -128,7 +143,7 @@ class _Sender:
         self._number += 1
         return True
 
-    def flushed(self) -> Sent:
+    def _flushed(self) -> Sent:
         """What is on the broker, once that is everything."""
         left = self._client.flush(_FLUSH_TIMEOUT_S)
         if self._failures or left:

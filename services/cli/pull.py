@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from odf_common.errors import OdfError
 from services.cli.opening import DataDir, DatasetArgument, opened_repository, parsed_ref, settings_of
 from services.cli.reporting import Format, Output, Report, failure, reporting
 
@@ -53,7 +54,12 @@ def pull(
         has_more = True
         reason = None
         while has_more:
-            sent = _polled(poller, entry, force=force, patience_s=timeout if wait else 0.0)
+            try:
+                sent = _polled(poller, entry, force=force, patience_s=timeout if wait else 0.0)
+            except OdfError as error:
+                if not polls:
+                    raise
+                return _broken_off(polls, error, output)
             if isinstance(sent, str):
                 reason = sent
                 break
@@ -116,6 +122,13 @@ def _described(sent: Sent, receipt: Receipt | None) -> dict[str, Any]:
     ]
     counts = {"rows": receipt.rows, "duplicates": receipt.duplicates, "deadLetters": receipt.dead_letters}
     return found | {"blocks": blocks, **counts}
+
+
+def _broken_off(polls: list[dict[str, Any]], error: OdfError, output: Format) -> Report:
+    """What was polled before something went wrong is in blocks, and is told too."""
+    if output == Format.TEXT:
+        typer.echo("\n".join(line for poll in polls for line in _lines(poll)))
+    return failure(error.code, str(error), polls=polls)
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from odf_common.errors import StoreUnavailableError
-from odf_common.kafka.clients import admin_client, producer
+from odf_common.kafka.clients import admin_client, headers_of, producer
 from odf_common.kafka.topics import DEAD_LETTERS, describe_topic
 from odf_common.messages.dead_letter_retry import RETRIED_HEADER, RetriedNote
 from odf_common.messages.payload import CONTENT_TYPE_HEADER, UPLOAD_MEDIA_TYPE
 from odf_common.timestamp import Timestamp
 from services.cli import topic_reading
 from services.cli.block_topic import block_feed
-from services.cli.dead_letter_topic import DeadLetter, letters_since
+from services.cli.dead_letter_topic import DeadLetter, Place, letters_since
 from services.cli.opening import chain_of
-from services.cli.producing import Delivered, Outgoing, Sent, send
+from services.cli.producing import Delivered, Outgoing, Sender, Sent
 from services.cli.receipts import Receipt, wait_for_blocks
 from services.cli.receiving_source import binding_of_source
 from services.cli.retry_message import FetchOriginal, NotRetriableError, retry_message
@@ -58,7 +58,9 @@ class Outcome:
         what = {
             "sent": f"sent again as {self.position}",
             "taken": f"taken in block {self.block}",
-            "duplicate": f"was taken before, in block {self.block}",
+            "duplicate": f"was taken before, in block {self.block}"
+            if self.block
+            else f"was sent again before as {self.position}, and is no dead letter there",
             "dead": f"dead letter again as {self.position}: {printable(self.reason or '')}",
             "unknown": f"sent again as {self.position}, {self.reason}",
             "refused": f"not sent: {self.reason}",
@@ -83,11 +85,13 @@ def retried(
     entry: DatasetEntry,
     letters: Callable[[], Iterable[DeadLetter]],
     *,
+    dead: Callable[[], Container[Place]],
     wait_s: float | None,
 ) -> list[Outcome]:
     """Send letters again, those of one source together; `wait_s` says how long blocks may be waited for.
 
-    They are read once more for each source: together they may be more than memory holds.
+    They are read once more for each source: together they may be more than memory holds. `dead` are the places of all
+    dead letters, asked for where one was sent again before: sent twice it would be taken twice.
     """
     from odf_common.endpoints import bootstrap_servers
 
@@ -102,8 +106,19 @@ def retried(
             outcomes += [_refused(letter.position, name, reason) for letter in group]
             continue
         binding = binding_of_source(repository, entry, state, name)
-        outcomes += _Retry(servers, binding, source).run(group, wait_s)
+        outcomes += _Retry(servers, binding, source, dead).run(group, wait_s)
     return outcomes
+
+
+def _sent_before(letter: DeadLetter, dead: Container[Place]) -> Outcome:
+    """What became of a letter that was sent again before."""
+    assert letter.sent_as is not None
+    position = f"{letter.sent_as[1]}:{letter.sent_as[2]}"
+    source = letter.note.source_name
+    if letter.sent_as in dead:
+        reason = f"it was sent again as {position}, which is a dead letter of its own: retry that one"
+        return _refused(letter.position, source, reason)
+    return Outcome(letter=letter.position, source=source, state="duplicate", position=position)
 
 
 def _is_of(source: str, letter: DeadLetter) -> bool:
@@ -121,9 +136,11 @@ class _Retry:
     servers: str
     binding: PushSourceBinding
     source: AddPushSource
+    dead: Callable[[], Container[Place]]
     _notes: list[DeadLetter] = field(default_factory=list)
     """What was sent, without the bytes."""
     _refused: list[Outcome] = field(default_factory=list)
+    """What was not sent."""
 
     def run(self, letters: Iterable[DeadLetter], wait_s: float | None) -> list[Outcome]:
         with ExitStack() as stack:
@@ -131,7 +148,7 @@ class _Retry:
             feed = None if wait_s is None else stack.enter_context(block_feed(self.servers))
             before = topic_reading.ends(reader, DEAD_LETTERS)
             original = originals_of(reader, self.binding.topic, self._topic_id())
-            sent = send(self.servers, self.binding.topic, self._messages(letters, original))
+            sent = Sender(self.servers).send(self.binding.topic, self._messages(letters, original))
             self._mark(sent)
             if feed is None or wait_s is None or not sent.messages:
                 return [*self._refused, *self._outcomes(sent, lambda place: ("sent", None, None))]
@@ -149,6 +166,9 @@ class _Retry:
 
     def _messages(self, letters: Iterable[DeadLetter], original: FetchOriginal) -> Iterator[Outgoing]:
         for letter in letters:
+            if letter.sent_as is not None:
+                self._refused.append(_sent_before(letter, self.dead()))
+                continue
             try:
                 message = retry_message(letter, self.source, original)
             except NotRetriableError as error:
@@ -221,7 +241,7 @@ def originals_of(reader: Any, topic: str, topic_id: str) -> FetchOriginal:
             return None
         topic_reading.assign(reader, topic, {partition: offset})
         for message in topic_reading.poll(reader, topic, topic_reading.REQUEST_TIMEOUT_S)[:1]:
-            is_upload = dict(message.headers() or []).get(CONTENT_TYPE_HEADER) == UPLOAD_MEDIA_TYPE.encode()
+            is_upload = dict(headers_of(message)).get(CONTENT_TYPE_HEADER) == UPLOAD_MEDIA_TYPE.encode()
             value = message.value()
             if message.offset() == offset and not is_upload:
                 return value if isinstance(value, bytes) else None

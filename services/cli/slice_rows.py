@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from odf_common.storage.ports import ObjectStore
 
 _BATCH = 10_000  # rows
+
+
+# Many programs end lines at these, and JSON leaves them as they are.
+_OTHER_LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """A row as one line, for any reader of lines."""
+    return json.dumps(row, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
 
 
 def last_rows(objects: ObjectStore, slice_hash: Multihash, count: int) -> list[dict[str, Any]]:

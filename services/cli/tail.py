@@ -83,7 +83,9 @@ def _new_rows(dataset: Dataset, feed: BlockFeed, next_offset: int) -> Iterator[R
 
 class _Json:
     def line(self, row: Row) -> str:
-        return json.dumps(row, ensure_ascii=False)
+        from services.cli.slice_rows import json_line
+
+        return json_line(row)
 
 
 class _Table:

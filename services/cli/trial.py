@@ -58,13 +58,19 @@ def try_(
     with ExitStack() as stack:
         try:
             tried = tried_source(manifest, source, stack)
-        except OdfError as error:
+        except (OdfError, OSError) as error:
             if output == Format.TEXT:
                 raise
             fatal(error)  # stdout is for rows
             raise typer.Exit(_REFUSED) from None
         for path, *times in zip(files, event_times, system_times, strict=True):
-            taken = tried.take(path, *times, media_type=media_type)
+            try:
+                taken = tried.take(path, *times, media_type=media_type)
+            except OSError as error:
+                if output == Format.TEXT:
+                    raise
+                fatal(error)
+                raise typer.Exit(_REFUSED) from None
             refused = refused or bool(taken.letters)
             tell = ndjson if output == Format.JSON else partial(text, limit=limit)
             yield from tell(source_name(path), taken, tried.vocabulary)

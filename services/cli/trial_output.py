@@ -15,7 +15,7 @@ from odf_common.data.operation import OperationType
 from odf_common.errors import OdfError
 from odf_common.ingest.trial import Letter, Taken
 from odf_common.metadata.fragments import DatasetVocabulary
-from services.cli.slice_rows import plain_rows
+from services.cli.slice_rows import json_line, plain_rows
 from services.cli.tables import columns_text, printable
 
 _BATCH = 10_000  # rows
@@ -25,9 +25,11 @@ _MAX_DATA = 60  # bytes
 _WIDTH = 160  # characters, where there is no terminal
 
 
-def fatal(error: OdfError) -> None:
+def fatal(error: OdfError | OSError) -> None:
     """Say on stderr why nothing could be tried."""
-    typer.echo(json.dumps({"error": error.code, "message": str(error)}, ensure_ascii=False), err=True)
+    code = error.code if isinstance(error, OdfError) else "Unreadable"
+    message = str(error) if isinstance(error, OdfError) else f"{error.filename or 'file'}: {error.strerror or error}"
+    typer.echo(json.dumps({"error": code, "message": message}, ensure_ascii=False), err=True)
 
 
 def ndjson(name: str, taken: Taken, vocabulary: DatasetVocabulary) -> Iterator[str]:
@@ -35,7 +37,7 @@ def ndjson(name: str, taken: Taken, vocabulary: DatasetVocabulary) -> Iterator[s
     for letter in taken.letters:
         typer.echo(json.dumps(_letter_document(name, letter), ensure_ascii=False), err=True)
     for row in _rows(taken):
-        yield json.dumps(row, ensure_ascii=False)
+        yield json_line(row)
 
 
 def text(name: str, taken: Taken, vocabulary: DatasetVocabulary, *, limit: int) -> Iterator[str]:

@@ -22,7 +22,7 @@ def up(
     ] = None,
     data_dir: DataDir = None,
 ) -> Report:
-    """Start broker, jobs, committer and gateway, and keep them running until Ctrl-C."""
+    """Start broker, jobs, committer, poller and gateway, and keep them running until Ctrl-C."""
     from services.supervisor import run
 
     return Report("", {}, exit_code=run(settings_of(data_dir), port=port, kafka_port=kafka_port))

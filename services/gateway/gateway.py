@@ -144,7 +144,7 @@ async def running(
     publisher = Publisher.connect(
         servers, timeout_s=gateway_settings.publish_timeout_s, queue_size=gateway_settings.max_publishing_size
     )
-    uploads = Uploads(settings.uploads_folder, settings.max_upload_size)
+    uploads = Uploads(settings.uploads_folder, settings.max_upload_size, gateway_settings.max_uploads_size)
     repository = Repository.at(settings.repository_location, catalog)
     gateway = Gateway.of(gateway_settings, repository, publisher, uploads, bootstrap_servers=servers)
     consumer = BlockConsumer(servers, gateway.feed, asyncio.get_running_loop())

@@ -28,6 +28,9 @@ class GatewaySettings(BaseSettings):
     max_publishing_size: int = Field(
         default=256 << 20, ge=1, description="Bytes of memory for all payloads under way; a large one takes 4 MiB."
     )
+    max_uploads_size: int = Field(
+        default=64 << 30, ge=1, description="Bytes that may wait in the upload area before it takes no more."
+    )
     max_waiting: int = Field(default=1_000, ge=1, description="Requests that wait for a commit at the same time.")
     max_subscribers: int = Field(default=200, ge=1, description="Streams of server-sent events at the same time.")
     max_pending_events: int = Field(default=10_000, ge=1, description="Blocks that one stream may lag behind.")

@@ -25,6 +25,7 @@ _BLOCK_SIZE = 1 << 20
 MEMORY_SIZE = 3 * _BLOCK_SIZE
 """Bytes that a payload of any size takes here: a block that is written, one that is filled, and what just came."""
 
+_LOOK_EVERY = 64  # blocks
 _THREADS = 4
 _TOKEN = re.compile(r"([0-9a-f]{32})-(0|[1-9][0-9]{0,17})-(f1220[0-9a-f]{64})")
 
@@ -32,8 +33,9 @@ _TOKEN = re.compile(r"([0-9a-f]{32})-(0|[1-9][0-9]{0,17})-(f1220[0-9a-f]{64})")
 class Uploads:
     """Writes uploads, in threads of its own: a slow disk must not keep small requests waiting."""
 
-    def __init__(self, folder: Path, max_size: int) -> None:
+    def __init__(self, folder: Path, max_size: int, max_total: int | None = None) -> None:
         self._area = UploadArea(folder)
+        self._max_total = max_total
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="uploads")
         self.max_size = max_size
 
@@ -53,10 +55,15 @@ class Uploads:
 
     async def _stored(self, dataset_id: DatasetId, beginning: list[bytes], body: Body) -> Upload:
         writing: asyncio.Future[None] | None = None
+        await self._check_room()
         # Left without a turn of a thread, which nobody would wait for any more when the gateway stops.
         with await self._run(self._area.writer, dataset_id) as writer:
             try:
+                number = 0
                 async for block in _blocks(beginning, body):
+                    number += 1
+                    if number % _LOOK_EVERY == 0:
+                        await self._check_room()
                     # One block is written while the next one comes in.
                     if writing is not None:
                         await writing
@@ -67,6 +74,16 @@ class Uploads:
             finally:
                 if writing is not None:
                     await asyncio.gather(writing, return_exceptions=True)
+
+    async def _check_room(self) -> None:
+        """StoreUnavailableError when the area holds what it may: whoever can publish could fill the disk."""
+        if self._max_total is None:
+            return
+        used = await self._run(self._area.size)
+        if used >= self._max_total:
+            raise StoreUnavailableError(
+                f"{used} bytes wait in the upload area, which may hold {self._max_total} (ODF_GATEWAY_MAX_UPLOADS_SIZE)"
+            )
 
     async def remove(self, dataset_id: DatasetId, upload: Upload) -> None:
         """Delete an upload that no message refers to."""

@@ -10,6 +10,8 @@ from services.poller.errors import FetchRefusedError, FetchUnreachableError
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+# What IPv6 gives to the open network; all else is reserved, or was once for a way into IPv4 (`::127.0.0.1`).
+_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def is_public(address: str) -> bool:
@@ -26,13 +28,15 @@ def _meant(address: _Address) -> list[_Address]:
         return [address]
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
+    if any(address in network for network in _NAT64):
+        return [ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)]
+    if address not in _UNICAST:
+        return [ipaddress.IPv6Address("::")]
     meant: list[_Address] = [address]
     if address.sixtofour is not None:
         meant.append(address.sixtofour)
     if address.teredo is not None:
         meant.extend(address.teredo)
-    if any(address in network for network in _NAT64):
-        meant = [ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)]
     return meant
 
 

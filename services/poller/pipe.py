@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 import threading
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, BinaryIO, cast
 
-from odf_common.child_process import tied_to_this_process
+from services.poller.command import running
 from services.poller.errors import PrepareError
 from services.poller.prepare import Limits
 
@@ -36,23 +35,14 @@ def piped(command: Sequence[str], file: BinaryIO, limits: Limits) -> Iterator[Bi
 def _run(command: Sequence[str], file: BinaryIO, out: IO[bytes], problems: IO[bytes], limits: Limits) -> None:
     if not command:
         raise PrepareError("the prepare step Pipe names no command")
-    process = subprocess.Popen(  # noqa: S603 - no shell, and allowed by whoever runs the poller
-        tied_to_this_process(command),
-        stdin=subprocess.PIPE,
-        stdout=out,
-        stderr=problems,
-        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        start_new_session=True,
-    )
-    feeder = _Feeder(file, process)
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    feeder = _Feeder(file)
     try:
-        feeder.start()
-        _watch(process, command[0], out, limits)
+        with running(command, stdin=subprocess.PIPE, stdout=out, stderr=problems, env=environment) as process:
+            feeder.feed(process)
+            _watch(process, command[0], (out, problems), limits)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        feeder.join()
+        feeder.wait()
     if feeder.failure is not None:
         raise feeder.failure
     if process.returncode != 0:
@@ -60,13 +50,13 @@ def _run(command: Sequence[str], file: BinaryIO, out: IO[bytes], problems: IO[by
         raise PrepareError(f"the command {command[0]!r} ended with {how}{_said(problems)}")
 
 
-def _watch(process: subprocess.Popen[bytes], name: str, out: IO[bytes], limits: Limits) -> None:
+def _watch(process: subprocess.Popen[bytes], name: str, written: Sequence[IO[bytes]], limits: Limits) -> None:
     give_up = time.monotonic() + limits.timeout_s
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LOOK_EVERY_S)
         # The input's bound does not bound the output, so a ratio would say nothing here.
-        limits.check(os.fstat(out.fileno()).st_size, packed=limits.max_size)
+        limits.check(sum(os.fstat(each.fileno()).st_size for each in written), packed=limits.max_size)
         if process.returncode is not None:
             return
         if time.monotonic() > give_up:
@@ -80,22 +70,30 @@ def _said(problems: IO[bytes]) -> str:
     return f": {text}" if text else ""
 
 
-class _Feeder(threading.Thread):
+class _Feeder:
     """Writes the input while the command runs; one that does not read all of it is fine."""
 
-    def __init__(self, file: BinaryIO, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(name="pipe", daemon=True)
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._process = process
+        self._thread: threading.Thread | None = None
         self.failure: Exception | None = None
 
-    def run(self) -> None:
-        """Write until the end, or until nobody reads."""
-        assert self._process.stdin is not None
+    def feed(self, process: subprocess.Popen[bytes]) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._write, args=(process,), name="pipe", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when nothing is written any more."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _write(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
         try:
-            with suppress(BrokenPipeError), self._process.stdin as stdin:
+            with suppress(BrokenPipeError), process.stdin as stdin:
                 while chunk := self._file.read(_CHUNK_SIZE):
                     stdin.write(chunk)
         except Exception as error:  # told to whoever waits for the command
             self.failure = error
-            self._process.kill()
+            process.terminate()

@@ -87,7 +87,9 @@ class Poller:
         bind_missing_sources(self.repository.catalog, entry, chain)
         binding = binding_of(self.repository.catalog, entry, DEFAULT_SOURCE_NAME)
         if not binding.settings.enabled:
-            raise PollError(f"the source of {entry.alias} is switched off: `odf source enable` switches it on again")
+            raise PollError(
+                f"the source of {entry.alias} is switched off: `odf source enable {entry.alias}` switches it on again"
+            )
         if binding.problem is not None:
             raise PollError(f"the source of {entry.alias} is not read: {binding.problem}")
         return source, binding

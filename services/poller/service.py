@@ -95,14 +95,18 @@ class PollerService:
             if self.poller.stopping():
                 return
             _log.error("%s", error)
-            failures = 1 + (0 if last is None else last.failures)
-            status = PollStatus(
-                started=started, finished=self.clock(), result="failed", detail=str(error), failures=failures
-            )
+            status = self._failure(str(error), started, last)
+        except Exception as error:
+            _log.exception("dataset %s: this is a mistake of the poller", dataset_id)
+            status = self._failure(f"unexpected {type(error).__name__}: the poller's log says more", started, last)
         else:
             status = status_of(outcome, started, self.clock())
             _log.info("%s: %s, %s", entry.alias, status.result, status.detail)
         write_status(self.poller.settings, dataset_id, status)
+
+    def _failure(self, detail: str, started: datetime, last: PollStatus | None) -> PollStatus:
+        failures = 1 + (0 if last is None else last.failures)
+        return PollStatus(started=started, finished=self.clock(), result="failed", detail=detail, failures=failures)
 
 
 def status_of(outcome: Outcome, started: datetime, finished: datetime) -> PollStatus:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import lzma
 import re
 import shutil
 import struct
@@ -14,36 +13,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, BinaryIO, cast
 
+from odf_common.errors import MalformedBytesError
+from odf_common.zip_directory import METHODS, check_directory
 from services.poller.errors import PrepareError
 from services.poller.prepare import Limits, stream_of
 
 _CHUNK_SIZE = 256 << 10
-_MAX_DIRECTORY_SIZE = 64 << 20  # bytes; some hundred thousand names
-_END_OF_DIRECTORY = b"PK\5\6"
-_END_SIZE = 22
-_MAX_COMMENT_SIZE = 1 << 16
 _ENCRYPTED = 1
 _SHOWN_NAMES = 10
 _FALSE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|$)")
 _OF_MACS = ("__MACOSX/", ".DS_Store")
 
 # What the library raises for bytes that are not what they claim to be.
-_DAMAGES = (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, struct.error, ValueError)
+_DAMAGES = (zipfile.BadZipFile, EOFError, zlib.error, OSError, struct.error, ValueError)
 
 
 @contextmanager
 def unzipped(file: BinaryIO, sub_path: str | None, limits: Limits) -> Iterator[BinaryIO]:
     """The content of the only file, or of the one that `sub_path` names or matches."""
     with _seekable(file, limits) as whole:
-        _check_directory(whole)
         try:
+            check_directory(whole)
             archive = zipfile.ZipFile(whole)
+        except MalformedBytesError as error:
+            raise PrepareError(str(error)) from error
         except (*_DAMAGES, NotImplementedError) as error:
             raise PrepareError(f"the zip archive is damaged or cut off: {error}") from error
         with archive:
             entry = _chosen(archive.infolist(), sub_path)
             if entry.flag_bits & _ENCRYPTED:
                 raise PrepareError(f"{entry.filename!r} in the zip archive is encrypted")
+            if entry.compress_type not in METHODS:
+                raise PrepareError(
+                    f"{entry.filename!r} in the zip archive is packed in a way that is not supported (method "
+                    f"{entry.compress_type}): pack it with deflate"
+                )
             yield stream_of(_content(archive, entry, limits))
 
 
@@ -56,25 +60,6 @@ def _seekable(file: BinaryIO, limits: Limits) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile(dir=limits.folder) as copy:
         shutil.copyfileobj(file, copy, _CHUNK_SIZE)
         yield cast(BinaryIO, copy)
-
-
-def _check_directory(file: BinaryIO) -> None:
-    """The library reads the whole directory into memory: one that is made to fill it is refused before."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - _END_SIZE - _MAX_COMMENT_SIZE))
-    tail = file.read()
-    file.seek(0)
-    place = tail.rfind(_END_OF_DIRECTORY)
-    if place < 0 or len(tail) - place < _END_SIZE:
-        start = file.read(4)
-        file.seek(0)
-        what = (
-            "the zip archive is cut off: its end" if start.startswith(b"PK") else "this is no zip archive: a directory"
-        )
-        raise PrepareError(f"{what} is missing ({size} bytes)")
-    (directory_size,) = struct.unpack_from("<I", tail, place + 12)
-    if directory_size > _MAX_DIRECTORY_SIZE:
-        raise PrepareError(f"the zip archive's directory is larger than {_MAX_DIRECTORY_SIZE >> 20} MiB")
 
 
 def _chosen(entries: list[zipfile.ZipInfo], sub_path: str | None) -> zipfile.ZipInfo:
@@ -120,9 +105,7 @@ def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: Limits) -
                 size += len(chunk)
                 limits.check(size, packed=max(entry.compress_size, 1))
                 yield chunk
-    except NotImplementedError as error:
-        raise PrepareError(f"{entry.filename!r} in the zip archive is packed in a way that is not supported") from error
-    except RuntimeError as error:
+    except (NotImplementedError, RuntimeError) as error:
         raise PrepareError(f"{entry.filename!r} in the zip archive cannot be read: {error}") from error
     except _DAMAGES as error:
         raise PrepareError(f"{entry.filename!r} in the zip archive is damaged or cut off: {error}") from error

@@ -43,6 +43,11 @@ class Counts:
         """Not 0 where something is not accounted for."""
         return self.records + self.derived - self.rows - self.duplicates - self.dead_letters
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether the messages take their event ids: what became dead letters as a whole may be sent again."""
+        return self.rows > 0 or self.records != self.dead_letters
+
     def __add__(self, other: Counts) -> Counts:
         return Counts(
             self.records + other.records,

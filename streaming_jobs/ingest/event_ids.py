@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, cast
 import structlog
 from rocksdict import BlockBasedOptions, Options, Rdict, WriteBatch
 
+from odf_common.chain.source_certificate import row_count
 from odf_common.errors import MalformedBytesError
 from odf_common.identity.multihash import Multihash
 from odf_common.messages.kafka_offsets import KafkaOffsets, reaches, same_positions
@@ -88,6 +89,8 @@ class _Covered:
     block: Multihash
     start: Mapping[int, int]
     next: Mapping[int, int]
+    is_taken: bool
+    """Whether its messages take their ids: not where all of it became dead letters, see `Counts.is_taken`."""
 
 
 class EventIds:
@@ -205,7 +208,9 @@ class EventIds:
             event, time_ns = encoded.block.event, encoded.block.system_time.ns
             if time_ns < oldest:
                 return
-            state = event.new_source_state if isinstance(event, AddData) else None
+            if not isinstance(event, AddData):
+                continue
+            state = event.new_source_state
             if state is None or state.source_name != source_name:
                 continue
             try:
@@ -215,7 +220,8 @@ class EventIds:
             if offsets is None or offsets.topic_id != self._topic_id or reaches(known, offsets.next):
                 return
             if not same_positions(offsets.start, offsets.next):
-                yield _Covered(time_ns, encoded.hash, offsets.start, offsets.next)
+                is_taken = row_count(event) > 0 or offsets.records != offsets.dead_letters
+                yield _Covered(time_ns, encoded.hash, offsets.start, offsets.next, is_taken)
 
     def _find(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if self._db is None or not keys:
@@ -285,7 +291,8 @@ def _placed(
             place = bisect_right(blocks[partition], offset, key=lambda block: block[0]) - 1
             if key is not None and place >= 0:
                 block = blocks[partition][place][1]
-                found.setdefault(key, _Entry(block.time_ns, First(partition, offset, block.block)))
+                if block.is_taken:
+                    found.setdefault(key, _Entry(block.time_ns, First(partition, offset, block.block)))
         yield found
 
 

@@ -12,6 +12,8 @@ from odf_common.messages.payload import UPLOAD_MEDIA_TYPE
 from streaming_jobs.ingest.headers import headers_of
 
 _AT_ONCE = 32 << 20  # bytes
+_MAX_HEADER = 200
+"""Bytes of a header that a note repeats; longer ones name no format and no payload that is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,4 +70,4 @@ def letters_of_records(
 def _texts(column: pa.Array | None, count: int) -> list[str | None]:
     if column is None:
         return [None] * count
-    return [None if value is None else value.decode(errors="replace") for value in column.to_pylist()]
+    return [None if value is None else value[:_MAX_HEADER].decode(errors="replace") for value in column.to_pylist()]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FLUSH_TIMEOUT_S = 60.0
 _STEP_S = 0.1  # how often to look whether the dataset's run is over
 _CLOSE_TIMEOUT_S = 2.0
+_MAX_REASON = 10_000  # characters
 
 _log = structlog.get_logger(__name__)
 
@@ -150,7 +151,9 @@ class _Patience:
 
 def _fitting(record: Unreadable) -> tuple[bytes, str]:
     """The bytes and the reason of a letter that the broker takes: other people's topics may hold larger messages."""
-    size = len(record.data)
+    size, reason = len(record.data), record.reason
+    if len(reason) > _MAX_REASON:  # it may quote what the record says
+        reason = f"{reason[:_MAX_REASON]}…"
     if size <= MAX_MESSAGE_SIZE:
-        return record.data, record.reason
-    return record.data[:MAX_MESSAGE_SIZE], f"{record.reason} (cut: {size} bytes, the first {MAX_MESSAGE_SIZE} are here)"
+        return record.data, reason
+    return record.data[:MAX_MESSAGE_SIZE], f"{reason} (cut: {size} bytes, the first {MAX_MESSAGE_SIZE} are here)"

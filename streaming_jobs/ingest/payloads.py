@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from odf_common.metadata.sources import ReadStep
     from odf_common.uploads import UploadArea
 
+_MAX_PARTS = 1_000
+"""Each makes a slice, and one completion has to hold them all, however small batches are."""
 _MAX_LETTERS = 100_000
 _MAX_LETTERS_SIZE = 64 << 20  # bytes
 _MAX_QUERIED_SIZE = 256 << 20
@@ -52,24 +55,20 @@ class Formats:
 
     def __init__(self, plan: SourcePlan) -> None:
         self.plan = plan
-        self._known: dict[str | None, Format] = {}
+        self._known: dict[str, Format] = {}
 
     def of(self, media_type: str | None) -> Format:
         """UnsupportedMediaTypeError or UnsupportedSourceError if the source cannot take it."""
-        if media_type not in self._known:
-            step = step_for(media_type, self.plan.source.read)
+        step = step_for(media_type, self.plan.source.read)
+        if step.kind not in self._known:  # media types may be written in any number of ways
             reader = self.plan.reader if step is self.plan.source.read else self.plan.reader_of(step)
-            self._known[media_type] = Format(step, reader)
-        return self._known[media_type]
+            self._known[step.kind] = Format(step, reader)
+        return self._known[step.kind]
 
 
 def records_of_messages(form: Format, messages: pa.Table, settings: SourceSettings) -> Iterator[Records]:
     """The records of messages that are one payload, with the columns of those before."""
-    reader = form.reader
-    for piece in pieces(messages, settings):
-        records = reader.read(piece)
-        yield records
-        reader = reader.following(records.rows.schema)
+    return _bounded(_records_read(form.reader, messages, settings))
 
 
 @contextmanager
@@ -93,6 +92,7 @@ def opened_upload(
     with ThreadPoolExecutor(2, thread_name_prefix="upload") as pool, path.open("rb") as file:
         found = pool.submit(_hash_of, path)
         try:
+            chunk_size = max(chunk_size, upload.size // _MAX_PARTS)
             parts = read_payload(form.reader, form.step, file, message, chunk_size=chunk_size)
             yield _bounded(_ahead(parts, pool))
         except Exception:
@@ -109,16 +109,8 @@ def together(parts: Iterator[Records]) -> Iterator[Records]:
         if sum(each.rows.nbytes for each in some) > _MAX_QUERIED_SIZE:
             reason = f"a snapshot that goes through a query may have {_MAX_QUERIED_SIZE} bytes of rows, this has more"
             raise PayloadRefusedError(Problem(Code.TOO_LARGE, reason))
-    if not some:
-        return
-    yield replace(
-        some[0],
-        rows=pa.concat_tables([each.rows for each in some], promote_options="default"),
-        timestamps=pa.chunked_array(
-            [chunk for each in some for chunk in each.timestamps.chunks], some[0].timestamps.type
-        ),
-        unreadable=[letter for each in some for letter in each.unreadable],
-    )
+    if some:
+        yield Records.joined(some)
 
 
 def _check_size(path: Path, upload: UploadedPayload, max_size: int) -> None:
@@ -126,12 +118,13 @@ def _check_size(path: Path, upload: UploadedPayload, max_size: int) -> None:
         reason = f"the payload has {upload.size} bytes, at most {max_size} are taken (ODF_MAX_UPLOAD_SIZE)"
         raise PayloadRefusedError(Problem(Code.TOO_LARGE, reason))
     try:
-        size = path.stat().st_size
+        status = path.stat()
     except FileNotFoundError as error:
         reason = f"upload {upload.name} is not in the upload area (any more): upload the payload again"
         raise PayloadRefusedError(Problem(Code.UPLOAD_MISSING, reason)) from error
     except OSError as error:
         raise StoreUnavailableError(f"{path}: {error}") from error
+    size = status.st_size if stat.S_ISREG(status.st_mode) else "no"
     if size != upload.size:
         reason = f"upload {upload.name} has {size} bytes, its message says {upload.size}: upload the payload again"
         raise PayloadRefusedError(Problem(Code.UPLOAD_DAMAGED, reason))
@@ -141,6 +134,15 @@ def _check_hash(found: Multihash, upload: UploadedPayload) -> None:
     if found != upload.hash:
         reason = f"upload {upload.name} has the hash {found}, its message says {upload.hash}: upload the payload again"
         raise PayloadRefusedError(Problem(Code.UPLOAD_DAMAGED, reason))
+
+
+def _records_read(reader: Reader, messages: pa.Table, settings: SourceSettings) -> Iterator[Records]:
+    least = messages.nbytes // _MAX_PARTS
+    limits = {"batch_rows": max(settings.batch_rows, least), "batch_bytes": max(settings.batch_bytes, least)}
+    for piece in pieces(messages, settings.model_copy(update=limits)):
+        records = reader.read(piece)
+        yield records
+        reader = reader.following(records.rows.schema)
 
 
 def _hash_of(path: Path) -> Multihash:

@@ -147,7 +147,7 @@ class DatasetPipeline:
     def _start(self) -> None:
         try:
             self._run = self._started_run()
-        except OdfError as error:
+        except (OdfError, OSError) as error:  # a full disk must not stop the others
             self._failed(f"could not start: {error}")
             return
         self._started = time.monotonic()

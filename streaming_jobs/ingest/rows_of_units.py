@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from odf_common.ingest.batch import Batch, ReadRows, batch_of, complete, read_rows
 from odf_common.ingest.merge import Merged
+from odf_common.ingest.payload_parts import PART_SIZE, merged_at_once
 from odf_common.metadata.sources import MergeStrategySnapshot
 from streaming_jobs.ingest.draft import Counts
 from streaming_jobs.ingest.letters import Letter, letters_of_records
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from streaming_jobs.ingest.source import Source
     from streaming_jobs.ingest.state import KeyedStates
     from streaming_jobs.ingest.units import Dropped, Payload, PlainRun
-
-_CHUNK_SIZE = 32 << 20
-"""Bytes of an upload that are read at once: while one part is written the next is read, each in several forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ class RowMaker:
                         form,
                         unit.messages,
                         max_size=self._max_payload_size,
-                        chunk_size=min(settings.batch_bytes, _CHUNK_SIZE),
+                        chunk_size=min(settings.batch_bytes, PART_SIZE),
                     )
                 )
             else:
@@ -122,13 +120,14 @@ class RowMaker:
     def _batches(
         self, draft: Draft, parts: Iterator[Records], watermark: Timestamp | None, time: pa.Scalar
     ) -> Iterator[Batch]:
-        state = self._states.for_source(draft.source.plan)
+        plan = draft.source.plan
+        state = self._states.for_source(plan)
         if isinstance(state, SnapshotState):
             if draft.source.preprocess is not None:
                 parts = together(parts)
             yield from self._of_snapshot(draft, state, parts, watermark, time)
             return
-        for records in parts:
+        for records in merged_at_once(plan, parts, batch_bytes=draft.source.binding.settings.batch_bytes):
             yield self._made(draft, records, watermark)
 
     def _made(self, draft: Draft, records: Records, watermark: Timestamp | None, *, messages: int = 0) -> Batch:
@@ -168,8 +167,9 @@ class RowMaker:
         first = next(tables, None)
         if first is None:
             return  # not even columns are known: nothing is said, not that nothing is there
-        changes = state.merge(strategy, itertools.chain([first], tables))
-        for merged in _joined(changes, source.binding.settings.batch_bytes):
+        changes = _joined(state.merge(strategy, itertools.chain([first], tables)), source.binding.settings.batch_bytes)
+        # Where nothing changes, there may still be a schema.
+        for merged in itertools.chain([next(changes, None)], changes):
             yield complete(
                 draft.source.plan,
                 merged,

@@ -95,13 +95,21 @@ class Splitter:
     hold: Callable[[], Held] = _InMemory
     open: dict[int, OpenPayload] = field(default_factory=dict)
     """By partition."""
+    taken: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    """The ids that messages of this batch took, and where those are."""
 
     def units(self, messages: pa.Table) -> Iterator[Unit]:
         """The units of the next messages. Each must be dealt with before the next one is asked for."""
         headers = headers_of(messages)
+        self.taken.clear()
         reading = _Reading(self, messages, headers)
         for start, end in self._segments(messages, headers):
             yield from reading.segment(start, end)
+
+    def release(self, unit: Unit) -> None:
+        """Leave the event ids of a unit to later messages: it was not taken."""
+        for key, _, _ in unit.taken:
+            self.taken.pop(key, None)
 
     def close(self) -> None:
         """Let go of what is open."""
@@ -136,7 +144,6 @@ class _Reading:
     headers: Headers
 
     def __post_init__(self) -> None:
-        self._taken: dict[bytes, tuple[int, int]] = {}
         self._keys = event_keys(self.headers) if self.splitter.ids is not None else {}
         found = self.splitter.ids.first_of(list(self._keys.values())) if self.splitter.ids and self._keys else ()
         self._firsts = {key: first for key, first in zip(self._keys.values(), found, strict=True) if first is not None}
@@ -222,12 +229,12 @@ class _Reading:
         return Payload(messages=messages, media_type=media_type, taken=taken)
 
     def _take(self, key: bytes, partition: int, offset: int) -> Taken:
-        self._taken[key] = partition, offset
+        self.splitter.taken[key] = partition, offset
         return key, partition, offset
 
     def _first(self, key: bytes) -> First | None:
         """The message that took an id, here or before."""
-        if (place := self._taken.get(key)) is not None:
+        if (place := self.splitter.taken.get(key)) is not None:
             return First(*place)
         return self._firsts.get(key)
 
@@ -267,7 +274,6 @@ class _Reading:
         waiting = self.splitter.open[partition]
         messages = waiting.held.table()
         first = _Reading(self.splitter, messages.slice(0, 1), headers_of(messages.slice(0, 1)))
-        first._taken = self._taken
         yield first._payload(messages, 0, waiting.first.media_type, is_upload=False)
         del self.splitter.open[partition], messages
         waiting.held.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from odf_common.errors import StoreUnavailableError
-from odf_common.kafka.clients import admin_client, consumer, translated
+from odf_common.kafka.clients import admin_client, consumer, headers_of, translated
 from odf_common.kafka.topics import Topic, TopicDescription, create_topics, describe_topic
 from streaming_jobs.ingest.positions import TopicExtent
 
@@ -104,7 +104,7 @@ class PushTopics:
                         left.pop(partition, None)
                         continue
                     if offset < end.get(partition, 0):
-                        found.append((partition, offset, cast(Headers, message.headers() or [])))
+                        found.append((partition, offset, headers_of(message)))
                     if offset + 1 >= end.get(partition, 0):
                         left.pop(partition, None)
                 yield found

@@ -260,8 +260,10 @@ class BatchWriter:
         self._system_time = draft.system_time
         self._next_offset = draft.next_offset
         self._note_watermark(draft.watermark)
+        if not draft.counts.is_taken:
+            self._splitters[name].release(unit)
         if (ids := self._ids.get(name)) is not None:
-            ids.propose(unit.taken, end, draft.system_time)
+            ids.propose(unit.taken if draft.counts.is_taken else (), end, draft.system_time)
         schema = draft.source.plan.data_schema
         if schema is not self._sources[name].plan.data_schema:
             assert schema is not None

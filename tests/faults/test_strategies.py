@@ -15,6 +15,7 @@ import pytest
 
 from odf_common.ingest.trial import Trial
 from odf_common.kafka.clients import producer
+from odf_common.messages.payload import BATCH_COUNT_HEADER, BATCH_ID_HEADER, BATCH_INDEX_HEADER
 from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.sources import (
     MergeStrategy,
@@ -73,6 +74,11 @@ def payload(number: int) -> bytes:
     return b"\n".join(json.dumps(record).encode() for record in records)
 
 
+def alone(number: int) -> dict[str, str | bytes | None]:
+    """The headers of a payload in one piece: a batch of its own, so that no cut decides what it replaces in itself."""
+    return {BATCH_ID_HEADER: str(number), BATCH_INDEX_HEADER: "0", BATCH_COUNT_HEADER: "1"}
+
+
 def event_time(number: int) -> Timestamp:
     return FIRST_TIME.plus_seconds(60 * number)
 
@@ -90,7 +96,8 @@ def publishing(datasets: list[IngestedDataset], per_second: float) -> Iterator[C
         sender = producer(datasets[0].system.servers)
         while not stopping.wait(1 / per_second):
             for topic in topics:
-                sender.produce(topic, payload(count), timestamp=event_time(count).ns // 1_000_000)
+                time_ms = event_time(count).ns // 1_000_000
+                sender.produce(topic, payload(count), timestamp=time_ms, headers=alone(count))
             sender.poll(0)
             count += 1
         assert sender.flush(60) == 0
@@ -126,9 +133,8 @@ def test_it_is_killed_at_each_step(tmp_path: Path, module_kafka: str, monkeypatc
     crashes = CrashPoints(INGEST, tmp_path / "crashes", POINTS)
     services = [COMMITTER, crashes.dying]
     with running_system(tmp_path / "data", services, kafka=module_kafka, on_change=crashes.on_change) as system:
-        # A batch for each message, as with the reference: elsewhere the cut decides what a batch replaces in itself.
-        datasets = {name: system.add(name, a_source(merge), batch_rows=1) for name, merge in STRATEGIES.items()}
-        with publishing(list(datasets.values()), per_second=10) as published:
+        datasets = {name: system.add(name, a_source(merge)) for name, merge in STRATEGIES.items()}
+        with publishing(list(datasets.values()), per_second=2) as published:
             eventually(lambda: crashes.is_over, lambda: f"never came to {crashes.left}", within_s=400)
             system.wait_ready("ingest")
         for name, dataset in datasets.items():

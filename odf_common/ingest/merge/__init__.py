@@ -1,7 +1,7 @@
 """Merge strategies over Arrow tables: what a batch changes in a dataset. The reference for every other form of them."""
 
 from odf_common.ingest.merge.check import check_merge, check_merge_columns, takes_operations
-from odf_common.ingest.merge.keys import check_key_type, ledger_keys, merge_keys
+from odf_common.ingest.merge.keys import check_key_type, merge_keys
 from odf_common.ingest.merge.latest import TableRows, aligned, latest_rows
 from odf_common.ingest.merge.merged import (
     KeyIndex,
@@ -11,7 +11,7 @@ from odf_common.ingest.merge.merged import (
     RefusedRowsError,
     SnapshotRefusedError,
 )
-from odf_common.ingest.merge.strategies import check_snapshot_keys, merge
+from odf_common.ingest.merge.strategies import merge
 
 __all__ = [
     "KeyIndex",
@@ -25,9 +25,7 @@ __all__ = [
     "check_key_type",
     "check_merge",
     "check_merge_columns",
-    "check_snapshot_keys",
     "latest_rows",
-    "ledger_keys",
     "merge",
     "merge_keys",
     "takes_operations",

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from odf_common.ingest.merge.arrays import as_mask, one_array
 from odf_common.ingest.merge.merged import Mask
 from odf_common.ingest.row_codec import RowCodec
 
@@ -19,10 +20,10 @@ def changed(before: pa.Table, after: pa.Table, columns: Iterable[str], *, event_
     """For each row, whether one of the columns is another one after; an event time counts where `after` has one."""
     found = np.zeros(after.num_rows, np.bool_)
     for name in columns:
-        one, other = _one(before[name]), _one(after[name])
+        one, other = one_array(before[name]), one_array(after[name])
         differs = _distinct(one, other)
         if name == event_time:
-            differs &= _as_mask(other.is_valid())
+            differs &= as_mask(other.is_valid())
         found |= differs
     return found
 
@@ -35,20 +36,12 @@ def _distinct(one: pa.Array, other: pa.Array) -> Mask:
         one, other = (array.view(_BITS[data_type.bit_width]) for array in (one, other))
     elif types.is_nested(data_type):
         one, other = _encoded(one), _encoded(other)
-    differs = _as_mask(pc.fill_null(pc.not_equal(one, other), False))
+    differs = as_mask(pc.fill_null(pc.not_equal(one, other), False))
     if one.null_count or other.null_count:
-        differs |= _as_mask(pc.xor(one.is_null(), other.is_null()))
+        differs |= as_mask(pc.xor(one.is_null(), other.is_null()))
     return differs
 
 
 def _encoded(array: pa.Array) -> pa.Array:
     table = pa.table({"x": array})
     return RowCodec(table.schema).encode(table)
-
-
-def _as_mask(array: pa.Array) -> Mask:
-    return np.array(array.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -27,10 +27,6 @@ def merge_keys(table: pa.Table, primary_key: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, b"")
 
 
-ledger_keys = merge_keys
-"""Its name where only keys are known."""
-
-
 def check_key_type(name: str, data_type: pa.DataType) -> None:
     """Raise BadInputSchemaError for a column that cannot be part of a key."""
     _key_form(name, pa.array([], data_type))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from odf_common.ingest.merge.arrays import one_array
 from odf_common.ingest.merge.merged import Places
 
 _FLIPPED = {16: (np.int16, 0x7FFF), 32: (np.int32, 0x7FFF_FFFF), 64: (np.int64, 0x7FFF_FFFF_FFFF_FFFF)}
@@ -16,14 +17,14 @@ _FLIPPED = {16: (np.int16, 0x7FFF), 32: (np.int32, 0x7FFF_FFFF), 64: (np.int64, 
 
 def key_order(table: pa.Table, columns: Sequence[str]) -> Places:
     """The places of the rows in the order of these columns; texts in the order of their bytes."""
-    values = {str(number): _sortable(_one(table[name])) for number, name in enumerate(columns)}
+    values = {str(number): _sortable(one_array(table[name])) for number, name in enumerate(columns)}
     order = pc.sort_indices(pa.table(values), sort_keys=[(name, "ascending", "at_start") for name in values])
     return np.asarray(order.to_numpy(), np.int64)
 
 
 def time_order(times: pa.ChunkedArray) -> Places:
     """The places of the rows in the order of their event times."""
-    column = _one(times)
+    column = one_array(times)
     places = np.arange(len(column))
     if column.null_count == len(column):
         return places
@@ -46,7 +47,3 @@ def _sortable(array: pa.Array) -> pa.Array:
     numbers = pc.fill_null(bits, 0).to_numpy()
     ordered = np.where(numbers < 0, numbers ^ flip, numbers).astype(width)
     return pa.array(ordered, mask=array.is_null().to_numpy(zero_copy_only=False))
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from odf_common.data.operation import OperationType
 from odf_common.data.system_columns import OPERATION_TYPE
 from odf_common.ingest.errors import BadInputSchemaError
+from odf_common.ingest.merge.arrays import as_mask, one_array
 from odf_common.ingest.merge.check import check_operation_type
 from odf_common.ingest.merge.compare import changed
 from odf_common.ingest.merge.keys import merge_keys
@@ -63,11 +64,11 @@ def merge(strategy: MergeStrategy, rows: pa.Table, state: MergeState, *, vocabul
             return _upsert(strategy, rows, cast(LatestRows, _given(state, strategy)), vocabulary)
 
 
-def check_snapshot_keys(rows: pa.Table, primary_key: Sequence[str], keys: pa.Array | None = None) -> pa.Array:
+def _snapshot_keys(rows: pa.Table, primary_key: Sequence[str]) -> pa.Array:
     """The keys of a whole snapshot; SnapshotRefusedError unless each row has one of its own."""
-    keys = merge_keys(rows, primary_key) if keys is None else keys
+    keys = merge_keys(rows, primary_key)
     if keys.null_count:
-        raise SnapshotRefusedError(_null_keys(rows, _mask(keys.is_null()), primary_key))
+        raise SnapshotRefusedError(_null_keys(rows, as_mask(keys.is_null()), primary_key))
     codes = keys.dictionary_encode()
     if len(codes.dictionary) < len(keys):
         raise SnapshotRefusedError(_duplicate_keys(rows, codes.indices.to_numpy(), primary_key))
@@ -102,7 +103,7 @@ def _appended(rows: pa.Table, places: Places, event_time: str) -> Merged:
 def _unknown(keys: pa.Array, index: KeyIndex) -> Mask:
     """Whether rows have a key that no earlier row has; a null anywhere in a key makes it unlike any other."""
     known = np.zeros(len(keys), np.bool_)
-    known[_mask(keys.is_valid())] = np.asarray(index.contains(keys.drop_null().to_pylist()), np.bool_)
+    known[as_mask(keys.is_valid())] = np.asarray(index.contains(keys.drop_null().to_pylist()), np.bool_)
     return ~known
 
 
@@ -161,7 +162,7 @@ def _upsert(
 
 def _snapshot(strategy: MergeStrategySnapshot, rows: pa.Table, state: pa.Table, event_time: str) -> Merged:
     """What has to happen to the state for it to become the rows."""
-    keys = check_snapshot_keys(rows, strategy.primary_key)
+    keys = _snapshot_keys(rows, strategy.primary_key)
     state = aligned(state.combine_chunks(), rows.schema)
     places = places_in(keys, merge_keys(state, strategy.primary_key))
     known = np.flatnonzero(places >= 0)
@@ -236,7 +237,7 @@ def _without_operations(
         found = pa.nulls(rows.num_rows, pa.int64())
         return rows, found if missing is None else pc.fill_null(found, int(missing))
     check_operation_type(name, rows.schema.field(name).type)
-    found = _one(rows[name])
+    found = one_array(rows[name])
     if pa.types.is_uint64(found.type):  # what is too large for the type is too large for an operation
         found = pc.min_element_wise(found, pa.scalar(len(OperationType), pa.uint64()), skip_nulls=False)
     found = found.cast(pa.int64())
@@ -247,8 +248,8 @@ def _unmergeable(
     rows: pa.Table, keys: pa.Array, operations: pa.Array, primary_key: Sequence[str]
 ) -> tuple[list[tuple[int, Problem]], Places]:
     """The rows without key or meaningful operation, with what is wrong with each; and the places of the others."""
-    valid = _mask(keys.is_valid())
-    fine = _mask(pc.fill_null(pc.is_in(operations, value_set=pa.array([*OperationType], pa.int64())), False))
+    valid = as_mask(keys.is_valid())
+    fine = as_mask(pc.fill_null(pc.is_in(operations, value_set=pa.array([*OperationType], pa.int64())), False))
     refused = [
         (place, null_key_problem(rows, place, primary_key) if not valid[place] else _bad_operation(operations, place))
         for place in np.flatnonzero(~(valid & fine)).tolist()
@@ -304,11 +305,3 @@ def _taken(rows: pa.Table, places: Places) -> pa.Table:
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([column.with_nullable(True) for column in schema])
-
-
-def _mask(array: pa.Array) -> Mask:
-    return np.array(array.to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -37,8 +37,6 @@ from odf_common.metadata.sources import (
 _RFC3339 = "rfc3339"
 _UTF8 = frozenset({"utf8", "utf-8"})
 
-JSON_STEPS = (ReadStepNdJson, ReadStepJson)
-
 
 def reader_of(
     step: ReadStep,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import pyarrow as pa
@@ -37,10 +39,41 @@ class Records:
     letters: Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]] | None = None
     """Makes dead letters of rows that turn out to be of no use later; None where their own bytes are not known."""
 
+    @classmethod
+    def joined(cls, parts: Sequence[Records]) -> Records:
+        """All records of parts of a payload, of which there is one at least."""
+        if len(parts) == 1:
+            return parts[0]
+        chunks = [chunk for part in parts for chunk in part.timestamps.chunks]
+        return cls(
+            rows=pa.concat_tables([part.rows for part in parts], promote_options="permissive"),
+            timestamps=pa.chunked_array(chunks, parts[0].timestamps.type),
+            unreadable=[letter for part in parts for letter in part.unreadable],
+            letters=_joined_letters(parts),
+        )
+
     @property
     def count(self) -> int:
         """All of them, read or not."""
         return int(self.rows.num_rows) + len(self.unreadable)
+
+
+def _joined_letters(parts: Sequence[Records]) -> Callable[[Sequence[tuple[int, Problem]]], list[Unreadable]] | None:
+    """The dead letters of rows by their places among those of all parts."""
+    if any(part.letters is None for part in parts):
+        return None
+    ends = list(accumulate(part.rows.num_rows for part in parts))
+
+    def of_rows(problems: Sequence[tuple[int, Problem]]) -> list[Unreadable]:
+        found = []
+        for row, problem in problems:
+            number = bisect_right(ends, row)
+            part = parts[number]
+            assert part.letters is not None
+            found += part.letters([(row - (ends[number] - part.rows.num_rows), problem)])
+        return found
+
+    return of_rows
 
 
 class Reader(Protocol):

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
+from odf_common.errors import MalformedBytesError
 from odf_common.ingest.messages import Code, Problem
 from odf_common.ingest.read.records import InvalidPayloadError
+from odf_common.zip_directory import METHODS, check_directory
 
 MAX_UNPACKED = 2 << 30
 """Bytes that the parts of a shapefile may have together."""
@@ -44,6 +46,7 @@ def shapefile_parts(file: BinaryIO, sub_path: str | None, *, max_size: int | Non
     """
     with ExitStack() as stack:
         try:
+            check_directory(file)
             archive = stack.enter_context(zipfile.ZipFile(file))
             names = _checked_names(archive)
             chosen = _chosen(names, sub_path)
@@ -57,6 +60,8 @@ def shapefile_parts(file: BinaryIO, sub_path: str | None, *, max_size: int | Non
                 left -= size
         except InvalidPayloadError:
             raise
+        except MalformedBytesError as error:
+            raise invalid(str(error)) from error
         except _BROKEN as error:
             raise invalid(f"the zip archive is damaged or cut off: {error}") from error
         if ".dbf" not in opened:
@@ -102,7 +107,10 @@ def _sibling(names: list[str], shapes: str, suffix: str) -> str | None:
 
 def _unpacked(archive: zipfile.ZipFile, name: str, limit: int, stack: ExitStack) -> tuple[BinaryIO, int]:
     """A copy in which one can seek; in memory if it is small."""
-    size = archive.getinfo(name).file_size
+    entry = archive.getinfo(name)
+    if entry.compress_type not in METHODS:
+        raise invalid(f"{name!r} is packed in a way that is not supported: pack it with deflate")
+    size = entry.file_size
     target: BinaryIO = io.BytesIO()
     if size > _IN_MEMORY:
         target = cast(BinaryIO, stack.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115  # the stack closes it

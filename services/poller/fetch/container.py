@@ -5,8 +5,9 @@ The names of its environment variables are those of kamu: images written for it 
 
 from __future__ import annotations
 
+import hashlib
 import os
-import secrets
+import re
 import shutil
 import subprocess
 import tempfile
@@ -17,21 +18,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from odf_common.child_process import tied_to_this_process
 from odf_common.errors import InvalidTextError
 from odf_common.messages.payload import FetchedState
 from odf_common.metadata.sources import FetchStepContainer
 from odf_common.timestamp import Timestamp
+from services.poller.command import running
 from services.poller.content import refuse_html
-from services.poller.errors import FetchDamagedError, FetchUnreachableError, PollError, StepRefusedError
+from services.poller.errors import FetchDamagedError, FetchUnreachableError, StepRefusedError
 from services.poller.fetched import ETAG, LAST_MODIFIED, Fetched, FetchJob, Found, UpToDate, checked_state
 from services.poller.settings import PollerSettings
+from services.poller.templates import names_in
 
 _ENGINES = ("podman", "docker")
 _ANSWER_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.1
 _SHOWN_STDERR = 2_000  # bytes
 _MAX_NOTE = 5_000  # bytes
+# What the engine, its libraries or the loader would take for themselves.
+_OF_THE_ENGINE = re.compile(
+    r"LD_|DYLD_|GLIBC_|MALLOC_|GCONV_|LOCPATH|NLSPATH|GO[A-Z]+$|PYTHON|BASH|ENV$|SHELL|IFS$|PATH$|HOME$|TMP|XDG_|SSL_|"
+    r"CONTAINER|PODMAN|DOCKER|BUILDAH|STORAGE_|REGISTRY_|REGISTRIES_|NETAVARK|.*_PROXY$|DBUS_|_",
+    re.IGNORECASE,
+)
 _OUT = "/opt/odf/out"  # where the container sees the folder for its notes
 _NEW_ETAG = "new-etag"
 _NEW_LAST_MODIFIED = "new-last-modified"
@@ -62,12 +70,12 @@ def run_container(step: FetchStepContainer, job: FetchJob) -> Found:
     """Run it; what it prints is the payload."""
     check_container(step, job.settings)
     engine = engine_of(job.settings)
-    environment = _environment(step, job)
+    public, hidden = _public(step), _hidden(step, job)
     out = job.file()
     with tempfile.TemporaryDirectory(prefix="odf-container-", dir=job.folder) as folder:
         notes = Path(folder)
         notes.chmod(0o777)  # the program in the container may be another user
-        _run(_Run(engine, f"odf-poll-{secrets.token_hex(8)}", step, environment, notes), out, job)
+        _run(_Run(engine, _name(job), step, public, hidden, notes), out, job)
         has_more = (notes / _HAS_MORE).exists()
         state = _new_state(notes)
     size = out.seek(0, 2)
@@ -90,23 +98,38 @@ class _Run:
     engine: str
     name: str
     step: FetchStepContainer
-    environment: Mapping[str, str]
+    public: Mapping[str, str]
+    """Variables that stand in the chain for all to see. In the engine's own environment they could steer the engine."""
+    hidden: Mapping[str, str]
+    """Variables that stay out of the arguments, which everyone on the machine can see."""
     notes: Path
 
     def command(self) -> list[str]:
-        """Values stay out of the arguments, which everyone on the machine can see."""
+        """How the engine is called."""
         command, args = list(self.step.command or ()), list(self.step.args or ())
         entry_point = ["--entrypoint", command[0]] if command else []
-        names = [part for name in self.environment for part in ("--env", name)]
+        variables = [*(f"{name}={value}" for name, value in self.public.items()), *self.hidden]
+        environment = [part for each in variables for part in ("--env", each)]
         volume = ["--volume", f"{self.notes}:{_OUT}"]
-        options = ["--rm", "--name", self.name, *volume, *names, *entry_point]
+        options = ["--rm", "--name", self.name, *volume, *environment, *entry_point]
         return [self.engine, "run", *options, self.step.image, *command[1:], *args]
 
 
-def _environment(step: FetchStepContainer, job: FetchJob) -> dict[str, str]:
+def _name(job: FetchJob) -> str:
+    """The same for all polls of a dataset from a data folder, of which there is one at a time."""
+    place = f"{job.dataset_id} {job.folder.absolute() if job.folder else ''}"
+    return f"odf-poll-{hashlib.sha256(place.encode()).hexdigest()[:24]}"
+
+
+def _public(step: FetchStepContainer) -> dict[str, str]:
+    return {each.name: each.value for each in step.env or () if each.value is not None and not names_in(each.value)}
+
+
+def _hidden(step: FetchStepContainer, job: FetchJob) -> dict[str, str]:
     environment = {
         each.name: job.secrets.value(each.name) if each.value is None else job.secrets.filled(each.value)
         for each in step.env or ()
+        if each.value is None or names_in(each.value)
     }
     environment |= {
         "ODF_BATCH_SIZE": str(job.settings.container_batch_size),
@@ -128,40 +151,52 @@ def check_container(step: FetchStepContainer, settings: PollerSettings) -> None:
     for each in step.env or ():
         if not each.name or "=" in each.name or "\0" in each.name or each.name.startswith("-"):
             raise StepRefusedError(f"{each.name[:40]!r} is no name of an environment variable")
+        if each.value is not None and names_in(each.value) and _OF_THE_ENGINE.match(each.name):
+            raise StepRefusedError(
+                f"the environment variable {each.name} would steer the engine itself, as its value has a placeholder: "
+                "choose another name, or a value without placeholders"
+            )
     engine_of(settings)
 
 
 def _run(run: _Run, out: IO[bytes], job: FetchJob) -> None:
+    _remove(run)  # one that was left behind by a poller that was killed
     with tempfile.TemporaryFile(dir=job.folder) as problems:
-        process = subprocess.Popen(  # noqa: S603 - no shell; what runs in it is the source's business
-            tied_to_this_process(run.command()),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=problems,
-            env={**os.environ, **run.environment},
-            start_new_session=True,
-        )
+        is_over = False
         try:
-            while process.poll() is None:
-                job.check_time()
-                job.check_size(os.fstat(out.fileno()).st_size)
-                time.sleep(_LOOK_EVERY_S)
-        except PollError:
-            _kill(run)
-            raise
+            with running(
+                run.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=problems,
+                env={**os.environ, **run.hidden},
+            ) as process:
+                while process.poll() is None:
+                    job.check_time()
+                    _check_size(job, out, problems)
+                    time.sleep(_LOOK_EVERY_S)
+                is_over = True
         finally:
-            process.kill()
-            process.wait()
-        job.check_size(os.fstat(out.fileno()).st_size)
+            if not is_over:
+                _remove(run)  # the client's end is not the container's
+        _check_size(job, out, problems)
         if process.returncode != 0:
-            raise FetchUnreachableError(f"the container ended with exit code {process.returncode}{_said(problems)}")
+            raise FetchUnreachableError(f"the container ended with {_how(process.returncode)}{_said(problems)}")
 
 
-def _kill(run: _Run) -> None:
-    """The client's end is not the container's."""
+def _check_size(job: FetchJob, *files: IO[bytes]) -> None:
+    job.check_size(sum(os.fstat(each.fileno()).st_size for each in files))
+
+
+def _how(returncode: int) -> str:
+    return f"exit code {returncode}" if returncode >= 0 else f"signal {-returncode}"
+
+
+def _remove(run: _Run) -> None:
+    """Kill the container and forget it, if there is one."""
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603
-            [run.engine, "kill", run.name], capture_output=True, timeout=_ANSWER_TIMEOUT_S, check=False
+            [run.engine, "rm", "--force", run.name], capture_output=True, timeout=_ANSWER_TIMEOUT_S, check=False
         )
 
 

@@ -12,6 +12,7 @@ import httpx
 
 from services.poller.errors import FetchDamagedError, FetchUnreachableError
 from services.poller.fetch.ethereum_filter import LogFilter
+from services.poller.fetch.hang_up import HangUp
 from services.poller.fetched import FetchJob
 
 for _name in ("httpx", "httpcore"):  # they tell of URLs, and those of nodes hold keys
@@ -46,13 +47,18 @@ class Node:
         self._ids = count(1)
         settings = job.settings
         timeout = httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s)
-        self._client = httpx.Client(trust_env=False, timeout=timeout, follow_redirects=False)
+        # Packed answers could unpack to more than memory holds before anybody has counted.
+        headers = {"accept-encoding": "identity"}
+        self._client = httpx.Client(trust_env=False, timeout=timeout, follow_redirects=False, headers=headers)
+        self._hang_up = HangUp(job)
 
     def __enter__(self) -> Node:
+        self._hang_up.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+        self._hang_up.__exit__()
 
     def chain_id(self) -> int:
         """The chain that the node serves."""
@@ -120,9 +126,11 @@ class Node:
 
     def _post(self, body: Any) -> Any:
         try:
-            with self._client.stream("POST", self._url, json=body) as response:
+            watched = {"trace": self._hang_up.trace}
+            with self._client.stream("POST", self._url, json=body, extensions=watched) as response:
+                _check_plain(response)
                 data = bytearray()
-                for chunk in response.iter_bytes():
+                for chunk in response.iter_raw():
                     self._job.check_time()
                     data += chunk
                     if len(data) > _MAX_ANSWER:
@@ -130,10 +138,17 @@ class Node:
         except httpx.InvalidURL as error:
             raise FetchUnreachableError(f"the node's URL is none: {error}") from error
         except httpx.RequestError as error:
+            self._job.check_time()
             raise FetchUnreachableError(f"the node does not answer: {error or type(error).__name__}") from error
         if response.status_code == _TOO_LARGE:
             raise _RpcError(_TOO_LARGE, "the answer would be too large")
         return _parsed(bytes(data), response)
+
+
+def _check_plain(response: httpx.Response) -> None:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
+        raise FetchDamagedError(f"the node answers in the content encoding {encoding[:40]!r}, which was not asked for")
 
 
 def _parsed(data: bytes, response: httpx.Response) -> Any:

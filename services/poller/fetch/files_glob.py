@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from odf_common.metadata.sources import (
@@ -65,7 +66,7 @@ def _names(pattern: str, *, after: str | None, job: FetchJob) -> tuple[dict[str,
     """Where the files behind a name are, and whether any file matches at all."""
     found: dict[str, Path] = {}
     count = 0
-    for path in _matches(pattern):
+    for path in _matches(pattern, job):
         count += 1
         job.check_time()
         if count > _MAX_FILES:
@@ -73,6 +74,8 @@ def _names(pattern: str, *, after: str | None, job: FetchJob) -> tuple[dict[str,
         name = path.name
         if after is not None and name <= after:
             continue
+        if found.get(name) == path:
+            continue  # two `**` lead to a file in several ways
         if name in found:
             raise FetchRefusedError(
                 f"two files have the name {name!r}, {found[name]} and {path}: names say what was fetched, so there may "
@@ -82,8 +85,44 @@ def _names(pattern: str, *, after: str | None, job: FetchJob) -> tuple[dict[str,
     return found, count > 0
 
 
-def _matches(pattern: str) -> Iterator[Path]:
-    return (Path(each) for each in glob.iglob(pattern, recursive=True) if os.path.isfile(each))
+def _matches(pattern: str, job: FetchJob) -> Iterator[Path]:
+    root, *parts = Path(pattern).parts
+    return _below(Path(root), parts, job) if parts else iter(())
+
+
+def _below(folder: Path, parts: Sequence[str], job: FetchJob) -> Iterator[Path]:
+    """The files below a folder that the parts of a pattern lead to, looking at the clock: there may be many folders."""
+    job.check_time()
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _below(folder, rest or ("*",), job)
+        for entry in _entries(folder):
+            # A link may lead back to where we are.
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                yield from _below(folder / entry.name, parts, job)
+    elif not glob.has_magic(part):
+        yield from _at(folder / part, rest, job)
+    else:
+        for entry in _entries(folder):
+            is_shown = not entry.name.startswith(".") or part.startswith(".")
+            if is_shown and fnmatch.fnmatchcase(entry.name, part):
+                yield from _at(folder / entry.name, rest, job)
+
+
+def _at(path: Path, rest: Sequence[str], job: FetchJob) -> Iterator[Path]:
+    if rest and os.path.isdir(path):
+        yield from _below(path, rest, job)
+    elif not rest and os.path.isfile(path):
+        yield path
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it may not be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def _pattern(path: str, settings: PollerSettings) -> str:

@@ -12,11 +12,19 @@ from urllib.parse import SplitResult, unquote
 from odf_common.metadata.sources import FetchStepUrl
 from odf_common.timestamp import Timestamp
 from services.poller.content import CHUNK_SIZE, content_state, copied, refuse_html
-from services.poller.errors import FetchDamagedError, FetchNotFoundError, FetchUnreachableError, StepRefusedError
+from services.poller.errors import (
+    FetchDamagedError,
+    FetchNotFoundError,
+    FetchRefusedError,
+    FetchUnreachableError,
+    StepRefusedError,
+)
+from services.poller.fetch.hang_up import HangUp
 from services.poller.fetch.url import event_time_of
 from services.poller.fetched import Fetched, FetchJob, Found, UpToDate, last_modified
 
 _NO_FILE = "550"
+_MAX_TALK = 1 << 20  # bytes
 
 
 def fetch_ftp(step: FetchStepUrl, parts: SplitResult, job: FetchJob) -> Found:
@@ -27,7 +35,7 @@ def fetch_ftp(step: FetchStepUrl, parts: SplitResult, job: FetchJob) -> Found:
     if not path.strip("/") or any(each in path for each in "\r\n\0"):
         raise StepRefusedError("an FTP URL names a file: ftp://host/path")
     try:
-        with ftplib.FTP(timeout=job.settings.connect_timeout_s) as server:  # noqa: S321 - the owner's choice
+        with HangUp(job) as hang_up, _Server(job, hang_up) as server:
             server.connect(parts.hostname or "", parts.port or ftplib.FTP_PORT)
             assert server.sock is not None
             server.sock.settimeout(job.settings.read_timeout_s)
@@ -38,7 +46,30 @@ def fetch_ftp(step: FetchStepUrl, parts: SplitResult, job: FetchJob) -> Found:
             raise FetchNotFoundError(f"the server says {error}") from error
         raise FetchUnreachableError(f"the server says {error}") from error
     except (ftplib.Error, OSError, EOFError, UnicodeError) as error:
+        job.check_time()
         raise FetchUnreachableError(f"the server could not be read: {error or type(error).__name__}") from error
+
+
+class _Server(ftplib.FTP):
+    """A connection whose answers are bounded in time and size."""
+
+    def __init__(self, job: FetchJob, hang_up: HangUp) -> None:
+        super().__init__(timeout=job.settings.connect_timeout_s)
+        self._job = job
+        self._hang_up = hang_up
+        self._heard = 0
+
+    def getline(self) -> str:
+        """The next line that the server says."""
+        if not self._heard:
+            assert self.sock is not None
+            self._hang_up.add(self.sock)
+        line = super().getline()
+        self._job.check_time()
+        self._heard += len(line) + 1
+        if self._heard > _MAX_TALK:
+            raise FetchRefusedError(f"the server talks too much: more than {_MAX_TALK >> 20} MiB beside the file")
+        return line
 
 
 def _found(step: FetchStepUrl, server: ftplib.FTP, path: str, job: FetchJob) -> Found:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import socket
-import threading
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, BinaryIO
@@ -33,6 +30,7 @@ from services.poller.errors import (
     FetchUnreachableError,
     StepRefusedError,
 )
+from services.poller.fetch.hang_up import HangUp
 from services.poller.fetch.url import event_time_of
 from services.poller.fetched import (
     ETAG,
@@ -49,7 +47,6 @@ for _name in ("httpx", "httpcore"):  # they tell of URLs and headers, which may 
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 _MAX_REDIRECTS = 5
-_LOOK_EVERY_S = 0.2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _NOT_MODIFIED = 304
@@ -62,7 +59,7 @@ def fetch_http(step: FetchStepUrl, url: str, job: FetchJob) -> Found:
         return refusal
     own_headers = {each.name: job.secrets.filled(each.value) for each in step.headers or ()}
     try:
-        with _Visit(job) as visit, visit.answer(_parsed(url), own_headers) as response:
+        with HangUp(job) as hang_up, _Visit(job, hang_up).answer(_parsed(url), own_headers) as response:
             return _found(step, response, job)
     except httpx.TimeoutException as error:
         job.check_time()
@@ -144,29 +141,12 @@ def _unpacks_gzip(steps: tuple[PrepStep, ...]) -> bool:
     return isinstance(first, PrepStepDecompress) and first.format is CompressionFormat.GZIP
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Visit:
-    """One way from a URL to an answer, over redirects; ends all connections when it takes too long."""
+    """One way from a URL to an answer, over redirects."""
 
     job: FetchJob
-    _sockets: list[socket.socket] = field(default_factory=list)
-    _is_over: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> _Visit:
-        threading.Thread(target=self._watch, name="visit", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-
-    def _watch(self) -> None:
-        """Hang up in time: the client's timeouts count from byte to byte, a server that drips may hold us for ever."""
-        give_up = self.job.started + self.job.settings.fetch_timeout_s
-        while not self._is_over.wait(_LOOK_EVERY_S):
-            if time.monotonic() > give_up or self.job.stopping():
-                for each in self._sockets:
-                    with suppress(OSError):
-                        each.shutdown(socket.SHUT_RDWR)
+    hang_up: HangUp
 
     @contextmanager
     def answer(self, url: httpx.URL, own_headers: Mapping[str, str]) -> Iterator[httpx.Response]:
@@ -205,11 +185,9 @@ class _Visit:
         must_be_public = not is_chosen and not self.job.settings.allow_private_redirects
 
         def trace(event: str, info: Mapping[str, Any]) -> None:
-            if event == "connection.connect_tcp.complete":
-                stream = info["return_value"]
-                self._sockets.append(stream.get_extra_info("socket"))
-                if must_be_public:
-                    _check_address(stream, url.host)
+            self.hang_up.trace(event, info)
+            if event == "connection.connect_tcp.complete" and must_be_public:
+                _check_address(info["return_value"], url.host)
 
         settings = self.job.settings
         timeout = httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s)

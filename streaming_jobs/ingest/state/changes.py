@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,9 +31,21 @@ class Changes:
 def changes_of(rows: pa.Table, primary_key: Sequence[str], vocabulary: DatasetVocabulary) -> Changes:
     """Of rows in the order of their offsets. Those without key are left out."""
     keys = keys_of(rows, primary_key)
+    rows, keys = _without_undone(rows, keys, vocabulary)
     places = pa.array(last_places(keys))
     live = is_live(rows[vocabulary.operation_type_column]).take(places)
     return Changes(keys.take(places), data_columns(rows, vocabulary).take(places).combine_chunks(), live)
+
+
+def _without_undone(rows: pa.Table, keys: pa.Array, vocabulary: DatasetVocabulary) -> tuple[pa.Table, pa.Array]:
+    """Without the first row of each correction where the second stands behind it: half of what a large update has."""
+    operations = rows[vocabulary.operation_type_column].to_numpy()
+    undone = (operations[:-1] == OperationType.CORRECT_FROM) & (operations[1:] == OperationType.CORRECT_TO)
+    if not undone.any():
+        return rows, keys
+    same = pc.fill_null(pc.equal(keys.slice(0, len(keys) - 1), keys.slice(1)), False).to_numpy(zero_copy_only=False)
+    kept = pa.array(np.flatnonzero(~np.append(undone & same, False)))
+    return rows.take(kept), keys.take(kept)
 
 
 def is_live(operations: pa.ChunkedArray | pa.Array) -> pa.Array:

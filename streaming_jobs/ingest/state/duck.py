@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odf_common.ingest.merge import aligned
+from streaming_jobs.ingest.state.changes import one_array
 from streaming_jobs.ingest.state.forms import key_form, value_form
 
 MEMORY_MIB = 512
@@ -59,8 +60,8 @@ class Side:
 
     def _forms(self, table: pa.Table, start: int) -> pa.Table:
         table = table.combine_chunks()
-        columns = {f"k{number}": key_form(_one(table[name])) for number, name in enumerate(self.keys)}
-        columns |= {f"v{number}": value_form(_one(table[name])) for number, name in enumerate(self.values)}
+        columns = {f"k{number}": key_form(one_array(table[name])) for number, name in enumerate(self.keys)}
+        columns |= {f"v{number}": value_form(one_array(table[name])) for number, name in enumerate(self.values)}
         columns["row"] = pa.array(np.arange(start, start + table.num_rows))
         return pa.table(columns)
 
@@ -138,7 +139,3 @@ def differences(duck: duckdb.DuckDBPyConnection, new: Side, old: Side, *, option
 
 def _listed(letter: str, count: int) -> str:
     return ", ".join(f"{letter}{number}" for number in range(count))
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

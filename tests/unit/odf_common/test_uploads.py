@@ -64,3 +64,23 @@ def test_a_folder_that_cannot_be_made_is_said_to_be_unavailable(tmp_path: Path) 
     (tmp_path / "uploads").write_text("a file in the way")
     with pytest.raises(StoreUnavailableError):
         UploadArea(tmp_path / "uploads").writer(ID)
+
+
+def test_a_folder_among_uploads_stays_and_hinders_nobody(area: UploadArea) -> None:
+    folder = area.path(ID, "0" * 32)
+    folder.mkdir(parents=True)
+    old = area.write(ID, [b"old"])
+    for path in (folder, area.path(ID, old.name)):
+        os.utime(path, (0, 0))
+    area.remove_older_than(ID, 3600.0)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_its_size_is_that_of_all_datasets_and_of_what_is_not_finished(area: UploadArea) -> None:
+    assert area.size() == 0
+    area.write(ID, [b"123"])
+    area.write(DatasetId(bytes(31) + b"1"), [b"45"])
+    with area.writer(ID) as writer:
+        writer.write(b"x" * (1 << 20))
+        assert area.size() >= (1 << 20) + 5 - (1 << 17)  # what is still in memory does not count yet
+    assert area.size() == 5

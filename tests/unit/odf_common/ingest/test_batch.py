@@ -16,7 +16,7 @@ from odf_common.data.arrow_types import to_arrow
 from odf_common.data.slice_writer import SliceWriter
 from odf_common.ingest.batch import Batch, make_batch
 from odf_common.ingest.errors import BadInputSchemaError
-from odf_common.ingest.merge import ledger_keys
+from odf_common.ingest.merge import merge_keys
 from odf_common.ingest.source import SourcePlan
 from odf_common.metadata.fragments import DatasetVocabulary
 from odf_common.metadata.sources import MergeStrategyLedger, ReadStepCsv, ReadStepNdJson
@@ -161,7 +161,7 @@ def test_a_ledger_keeps_what_it_does_not_know() -> None:
     first = batch(of, event("a", "01"), event("a", "01"), event("b"), state=KeysInMemory())
     assert first.duplicates == 0  # rows of one batch are not compared
     assert first.rows is not None
-    index = KeysInMemory(ledger_keys(first.rows, LEDGER.primary_key).to_pylist())
+    index = KeysInMemory(merge_keys(first.rows, LEDGER.primary_key).to_pylist())
     second = batch(of.evolved(first.data_schema), event("a", "01"), event("a", "02"), event("b"), b"x", state=index)
     assert (second.duplicates, column(second, "city")) == (1, ["b", "a"])
     third = batch(of.evolved(first.data_schema), event("a", "01"), state=index)
@@ -222,3 +222,9 @@ def test_any_cut_into_batches_gives_the_same_rows(values: list[bytes | None], da
     rows = [row for part in parts if part.rows is not None for row in part.rows.to_pylist()]
     assert rows == ([] if whole.rows is None else whole.rows.to_pylist())
     assert len(whole.unreadable) == sum(len(part.unreadable) for part in parts)
+
+
+def test_a_guard_behind_all_times_lets_all_of_them() -> None:
+    made = batch(plan(), event("A", "03"), max_ahead_s=1e300)
+    assert made.unreadable == []
+    assert made.max_event_time == Timestamp.parse("2020-01-03T00:00:00Z")

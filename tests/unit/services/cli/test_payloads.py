@@ -22,7 +22,7 @@ from odf_common.metadata.sources import (
     ReadStepNdJson,
 )
 from odf_common.uploads import UploadArea
-from services.cli.payloads import Payloads, PayloadTooLargeError
+from services.cli.payloads import Payloads, PayloadTooLargeError, is_event_id
 from services.cli.producing import Outgoing
 from services.cli.reporting import STDIN
 
@@ -158,3 +158,24 @@ def test_an_upload_that_was_never_sent_is_forgotten(tmp_path: Path, area: Upload
     files = [a_file(tmp_path, LINE * 90_000), a_file(tmp_path, LINE, "small.ndjson")]
     sender.forget(list(sender.messages(files)))
     assert [path for path in (tmp_path / "uploads").rglob("*") if path.is_file()] == []
+
+
+def test_what_is_wrong_names_its_file(area: UploadArea, tmp_path: Path) -> None:
+    path = a_file(tmp_path, b"[1", "bad.json")
+    with pytest.raises(MalformedBytesError, match=r"bad\.json: not the JSON"):
+        list(payloads(area).messages([path]))
+
+
+@pytest.mark.parametrize("bad", ["missing", "folder"])
+def test_nothing_is_sent_where_a_file_cannot_be_opened(area: UploadArea, tmp_path: Path, bad: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match=r"No such file|Is a directory"):
+        next(payloads(area).messages([a_file(tmp_path, LINE), tmp_path / bad]))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("a", True), ("é#1", True), ("a" * 255, True), ("", False), (" a", False), ("a\nb", False), ("a" * 256, False)],
+)
+def test_event_ids(text: str, is_one: bool) -> None:
+    assert is_event_id(text) == is_one

@@ -123,6 +123,8 @@ def test_a_dead_letter_is_taken_once_its_reason_is_mended(running: Cli, system: 
     (again,) = running.found("dead-letters", "list", "city", "--all")
     assert (again["position"], again["attempts"]) == ("0:0:1", 1)
     assert running.found("dead-letters", "retry", "city", "--all")["letters"] == []
+    (letter,) = running.found("dead-letters", "retry", "city", "0:0:1")["letters"]
+    assert (letter["newPosition"], letter["state"]) == ("0:1", "duplicate")
 
 
 def test_what_still_cannot_be_read_is_a_dead_letter_again(running: Cli, system: PlayingSystem) -> None:

@@ -210,3 +210,17 @@ def test_queries_run_in_spark(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["city"] for line in done.stdout.splitlines()] == ["A", "B"]
+
+
+def test_each_row_is_one_line_for_any_reader_of_lines(tmp_path: Path, manifest: Path) -> None:
+    odd = "a\u2028b\u2029c\x85d"
+    (row,) = rows(manifest, write(tmp_path, "odd.csv", f"city,population\n{odd},1\n"))
+    assert row["city"] == odd
+
+
+def test_files_that_are_not_there_are_told_beside_the_rows(tmp_path: Path, manifest: Path) -> None:
+    monday = write(tmp_path, "monday.csv", MONDAY)
+    for arguments, count in ((("no.yaml", monday), 0), ((manifest, monday, "no.csv"), 4)):
+        result = run(*arguments, "-o", "json")
+        assert (result.exit_code, len(result.stdout.splitlines())) == (1, count)
+        assert json.loads(result.stderr)["message"].endswith("No such file or directory")

@@ -198,9 +198,9 @@ async def a_gateway(
 ) -> AsyncIterator[Gateway]:
     with tempfile.TemporaryDirectory() as folder:
         publisher = Publisher(lambda: producer or FakeProducer())
-        area = Uploads(uploads or Path(folder), max_upload_size)
+        given = GatewaySettings(cache_s=0, **settings)
+        area = Uploads(uploads or Path(folder), max_upload_size, given.max_uploads_size)
         try:
-            given = GatewaySettings(cache_s=0, **settings)
             yield Gateway.of(given, repository, publisher, area, bootstrap_servers="127.0.0.1:1")
         finally:
             publisher.close()

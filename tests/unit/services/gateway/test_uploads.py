@@ -109,6 +109,17 @@ class TestLargePayloads:
         assert producer.headers == [{"content-type": UPLOAD_MEDIA_TYPE, "ce_id": "k", "ce_source": "/gateway"}]
 
 
+async def test_the_area_has_a_bound(repository: Repository, area: Path) -> None:
+    a_dataset(repository)
+    bound: dict[str, Any] = {"uploads": area, "max_uploads_size": len(LARGE)}
+    assert (await post(repository, content=LARGE, **bound)).status_code == 202
+    refused = await post(repository, content=LARGE, **bound)
+    assert (refused.status_code, len(files(area))) == (503, 1)
+    assert "ODF_GATEWAY_MAX_UPLOADS_SIZE" in refused.json()["message"]
+    assert refused.headers["retry-after"] == "1"
+    assert (await post(repository, content=b'{"a":1}', **bound)).status_code == 202
+
+
 class TestNothingIsLeftBehind:
     async def check(self, repository: Repository, area: Path, status: int, **more: Any) -> httpx.Response:
         producer = more.pop("producer", FakeProducer())

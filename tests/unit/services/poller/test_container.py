@@ -19,13 +19,18 @@ from tests.unit.services.poller.conftest import MakeJob
 ENGINE = r"""#!/bin/sh
 echo "$@" >> "$ENGINE_FOLDER/asked"
 [ "$1" = ps ] && exit "$(cat "$ENGINE_FOLDER/ps" 2>/dev/null || echo 0)"
-[ "$1" = kill ] && { kill "$(cat "$ENGINE_FOLDER/pid")"; exit 0; }
+[ "$1" = rm ] && exit 0
 shift
 while [ $# -gt 0 ]; do
     case "$1" in
         --rm) ;;
         --volume) OUT=${2%%:*}; shift ;;
-        --env) eval "echo \"$2=\$$2\"" >> "$ENGINE_FOLDER/env"; shift ;;
+        --env)
+            case "$2" in
+                *=*) echo "$2" ;;
+                *) eval "echo \"$2=\$$2\"" ;;
+            esac >> "$ENGINE_FOLDER/env"
+            shift ;;
         --name) shift ;;
         --entrypoint) echo "entrypoint $2" >> "$ENGINE_FOLDER/run"; shift ;;
         *) break ;;
@@ -33,7 +38,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 echo "run $*" >> "$ENGINE_FOLDER/run"
-echo $$ > "$ENGINE_FOLDER/pid"
+echo "$DOCKER_HOST" > "$ENGINE_FOLDER/steered"
 . "$ENGINE_FOLDER/script"
 """
 
@@ -102,7 +107,7 @@ def test_secrets_reach_the_container_but_no_argument(engine: Engine, make_job: M
     engine.runs(TAGGED)
     env = (EnvVar(name="TOKEN"), EnvVar(name="URL", value="x?k=${{ env.TOKEN }}"), EnvVar(name="PLAIN", value="1"))
     fetch(step(env=env), make_job(environment={"TOKEN": "s3cret"}, settings={"env_allow": "TOKEN"}))
-    assert "TOKEN=s3cret\nURL=x?k=s3cret\nPLAIN=1\n" in engine.text("env")
+    assert "PLAIN=1\nTOKEN=s3cret\nURL=x?k=s3cret\n" in engine.text("env")
     assert "s3cret" not in engine.text("asked")
     with pytest.raises(StepRefusedError, match="TOKEN is not for sources"):
         fetch(step(env=env), make_job(environment={"TOKEN": "s3cret"}))
@@ -138,7 +143,44 @@ def test_a_container_that_takes_too_long_is_killed(engine: Engine, make_job: Mak
     with pytest.raises(FetchUnreachableError, match=r"longer than 0.5 s"):
         fetch(step(), make_job(settings={"fetch_timeout_s": 0.5}))
     assert time.monotonic() - began < 10
-    assert "kill odf-poll-" in engine.text("asked")
+    assert engine.text("asked").splitlines()[-1].startswith("rm --force odf-poll-")
+
+
+def test_nothing_that_the_client_started_survives(engine: Engine, make_job: MakeJob) -> None:
+    engine.runs("sleep 300 & echo $! > $OUT/../pid; setsid sleep 300 & echo $! > $OUT/../other; sleep 300")
+    job = make_job(settings={"fetch_timeout_s": 1.0})
+    assert job.folder is not None
+    with pytest.raises(FetchUnreachableError, match="longer than 1 s"):
+        fetch(step(), job)
+    for name in ("pid", "other"):
+        assert not Path("/proc", (job.folder / name).read_text().strip()).exists()
+
+
+def test_a_container_that_was_left_behind_is_removed_before_the_next_run(engine: Engine, make_job: MakeJob) -> None:
+    engine.runs("")
+    job = make_job()
+    fetch(step(), job)
+    fetch(step(), make_job(dataset_id=job.dataset_id))
+    asked = [line.split() for line in engine.text("asked").splitlines() if not line.startswith("ps")]
+    assert [words[0] for words in asked] == ["rm", "run", "rm", "run"]
+    assert len({words[2] if words[0] == "rm" else words[3] for words in asked}) == 1
+
+
+def test_a_source_does_not_steer_the_engine(engine: Engine, make_job: MakeJob) -> None:
+    engine.runs(TAGGED)
+    fetch(step(env=(EnvVar(name="DOCKER_HOST", value="tcp://example.org"),)), make_job())
+    assert engine.text("steered") == "\n"
+    assert "DOCKER_HOST=tcp://example.org\n" in engine.text("env")
+    names = ("DOCKER_HOST", "LD_PRELOAD", "PATH", "CONTAINERS_CONF", "https_proxy", "GODEBUG", "HOME")
+    for env in (EnvVar(name=name, value="x${{ env.TOKEN }}") for name in names):
+        with pytest.raises(StepRefusedError, match="would steer the engine"):
+            check_container(step(env=(env,)), PollerSettings())
+
+
+def test_what_it_says_of_its_troubles_is_bounded(engine: Engine, make_job: MakeJob) -> None:
+    engine.runs("yes >&2")
+    with pytest.raises(FetchRefusedError, match="larger than 100000 bytes"):
+        fetch(step(), make_job(settings={"max_size": 100_000}))
 
 
 def test_without_an_engine_the_source_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

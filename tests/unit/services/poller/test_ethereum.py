@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -325,6 +326,21 @@ def test_answers_without_sense(web: WebServer, job: Any, body: bytes) -> None:
 
     web.raw("/", answer)
     with pytest.raises((FetchUnreachableError, FetchDamagedError)):
+        fetch(FetchStepEthereumLogs(node_url=web.url), job())
+
+
+def test_packed_answers_are_not_unpacked(web: WebServer, job: Any) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["content-length"]))
+        body = gzip.compress(gzip.compress(bytes(1 << 20)))
+        request.send_response(200)
+        request.send_header("content-encoding", "gzip, gzip")
+        request.send_header("content-length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    web.raw("/", answer)
+    with pytest.raises(FetchDamagedError, match="content encoding 'gzip, gzip', which was not asked for"):
         fetch(FetchStepEthereumLogs(node_url=web.url), job())
 
 

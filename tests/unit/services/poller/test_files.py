@@ -17,10 +17,17 @@ from odf_common.metadata.sources import (
     SourceOrdering,
 )
 from odf_common.timestamp import Timestamp
-from services.poller.errors import FetchDamagedError, FetchNotFoundError, FetchRefusedError, PollError, StepRefusedError
+from services.poller.errors import (
+    FetchDamagedError,
+    FetchNotFoundError,
+    FetchRefusedError,
+    FetchUnreachableError,
+    PollError,
+    StepRefusedError,
+)
 from services.poller.fetch import fetch
 from services.poller.fetch.event_times import event_time_in
-from services.poller.fetch.files_glob import check_glob
+from services.poller.fetch.files_glob import _matches, check_glob
 from services.poller.fetched import ETAG, LAST_MODIFIED, Fetched, FetchJob, UpToDate
 from services.poller.settings import PollerSettings
 from tests.unit.services.poller.conftest import MakeJob
@@ -129,6 +136,31 @@ def test_files_come_one_by_one_in_the_order_of_their_names(data: Path, make_job:
     a_file(data / "3.csv")
     found = got(glob_step(data), make_job(last=last))
     assert (found.state.value, found.has_more) == ("3.csv", False)
+
+
+def test_patterns_of_folders(data: Path, make_job: MakeJob) -> None:
+    for folder in ("a", "a/b", "c", ".hidden"):
+        (data / folder).mkdir()
+    for name in ("1.csv", "a/2.csv", "a/b/3.csv", "c/4.csv", ".hidden/5.csv", ".6.csv", "a/[7].csv"):
+        a_file(data / name)
+    (data / "a/b/loop").symlink_to(data)
+
+    def found(pattern: str) -> list[str]:
+        return sorted(str(path.relative_to(data)) for path in set(_matches(str(data / pattern), make_job())))
+
+    assert found("**/*.csv") == ["1.csv", "a/2.csv", "a/[7].csv", "a/b/3.csv", "c/4.csv"]
+    assert found("*/*.csv") == ["a/2.csv", "a/[7].csv", "c/4.csv"]
+    assert found("a/**") == ["a/2.csv", "a/[7].csv", "a/b/3.csv"]
+    assert found("**/b/**/*.csv") == ["a/b/3.csv"]
+    assert found("[ac]/[0-9].csv") == ["a/2.csv", "c/4.csv"]
+    assert found("a/[[]7].csv") == ["a/[7].csv"]
+    assert found(".*.csv") == [".6.csv"]
+    assert (found("1.csv"), found("nothing/*"), found("1.csv/*")) == (["1.csv"], [], [])
+
+
+def test_a_search_that_finds_nothing_ends_in_time(make_job: MakeJob) -> None:
+    with pytest.raises(FetchUnreachableError, match="longer than"):
+        fetch(FetchStepFilesGlob(path="/proc/**/**/no-such-file"), make_job(settings={"fetch_timeout_s": 0.05}))
 
 
 def test_no_file_at_all(data: Path, make_job: MakeJob) -> None:

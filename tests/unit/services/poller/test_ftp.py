@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import itertools
 import os
+import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,13 @@ import pytest
 
 from odf_common.metadata.sources import FetchStepUrl
 from odf_common.timestamp import Timestamp
-from services.poller.errors import FetchDamagedError, FetchNotFoundError, FetchUnreachableError, StepRefusedError
+from services.poller.errors import (
+    FetchDamagedError,
+    FetchNotFoundError,
+    FetchRefusedError,
+    FetchUnreachableError,
+    StepRefusedError,
+)
 from services.poller.fetch import fetch
 from services.poller.fetched import CONTENT_HASH, LAST_MODIFIED, Fetched, UpToDate
 from tests.unit.services.poller.conftest import MakeJob
@@ -106,8 +116,11 @@ def test_there_is_no_file(ftp: FtpServer, make_job: MakeJob) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(ftp: FtpServer, folder: Path, make_job: MakeJob) -> None:
+    times = itertools.count(1_714_570_000)
+
     def somebody_writes() -> bool:
-        os.utime(folder / "a b.csv", (1_714_570_000, 1_714_570_000))
+        moment = next(times)
+        os.utime(folder / "a b.csv", (moment, moment))
         return False
 
     with pytest.raises(FetchDamagedError, match="changed while it was read"):
@@ -123,3 +136,33 @@ def test_what_is_no_file(make_job: MakeJob, path: str) -> None:
 def test_nobody_listens(make_job: MakeJob) -> None:
     with pytest.raises(FetchUnreachableError, match="could not be read"):
         fetch(FetchStepUrl(url="ftp://127.0.0.1:1/a"), make_job())
+
+
+@pytest.mark.parametrize(
+    ("greeting", "error", "text", "timeout_s"),
+    [
+        (b"220-hello\r\n" * 1_000, FetchRefusedError, "talks too much", 20.0),
+        (b"2", FetchUnreachableError, r"longer than 0.5 s", 0.5),
+    ],
+    ids=["for ever", "in drips"],
+)
+def test_a_server_whose_greeting_never_ends(
+    make_job: MakeJob, greeting: bytes, error: type[Exception], text: str, timeout_s: float
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                while True:
+                    connection.sendall(greeting)
+                    time.sleep(0.02)
+
+        server = threading.Thread(target=greet)
+        server.start()
+        step = FetchStepUrl(url=f"ftp://127.0.0.1:{listening.getsockname()[1]}/a")
+        began = time.monotonic()
+        with pytest.raises(error, match=text):
+            fetch(step, make_job(settings={"fetch_timeout_s": timeout_s}))
+        assert time.monotonic() - began < 5
+        server.join()

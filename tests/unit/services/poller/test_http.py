@@ -31,6 +31,7 @@ from services.poller.errors import (
     StepRefusedError,
 )
 from services.poller.fetch import fetch
+from services.poller.fetch.hang_up import HangUp
 from services.poller.fetched import CONTENT_HASH, ETAG, LAST_MODIFIED, Fetched, FetchJob, UpToDate
 from tests.unit.services.poller.conftest import MakeJob, WebServer
 
@@ -227,6 +228,16 @@ def test_a_server_that_drips(web: WebServer, make_job: MakeJob, start: bytes) ->
     with pytest.raises(FetchUnreachableError, match=r"longer than 0.5 s"):
         got(web.raw("/a", answer), make_job(settings={"fetch_timeout_s": 0.5}))
     assert time.monotonic() - began < 5
+
+
+def test_encryption_does_not_keep_a_connection_open(make_job: MakeJob) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, HangUp(make_job(settings={"fetch_timeout_s": 0.1})) as hang_up:
+        hang_up.add(ours)
+        encrypted = socket.socket(fileno=ours.detach())  # as TLS does it
+        with encrypted:
+            encrypted.settimeout(10)
+            assert encrypted.recv(1) == b""
 
 
 def test_a_poller_that_stops_lets_go(web: WebServer, make_job: MakeJob) -> None:

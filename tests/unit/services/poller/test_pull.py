@@ -13,6 +13,7 @@ from odf_common.messages.payload import FetchedState
 from odf_common.repository.repository import Repository
 from odf_common.settings import Settings
 from services.cli.__main__ import app
+from services.cli.receipts import Receipt
 from services.poller.errors import FetchNotFoundError
 from services.poller.fetched import UpToDate
 from services.poller.lock import PollRunsError
@@ -84,3 +85,21 @@ def test_nothing_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, output, calls = pull(folder, outcomes=[])
     assert (code, calls) == (1, [])
     assert "nothing runs on" in output
+
+
+@pytest.mark.parametrize("options", [("-o", "json"), ()])
+def test_what_came_before_a_poll_that_fails_is_told(folder: Path, options: tuple[str, ...]) -> None:
+    outcomes = [SENT, FetchNotFoundError("rates: gone")]
+    with (
+        mock.patch("services.cli.block_topic.block_feed"),
+        mock.patch("services.cli.receipts.wait_for_blocks", return_value=Receipt()),
+    ):
+        code, output, _ = pull(folder, *options, outcomes=outcomes)
+    assert code == 1
+    if options:
+        found = json.loads(output)
+        assert (found["error"], found["message"]) == ("FetchNotFound", "rates: gone")
+        assert [poll["start"] for poll in found["polls"]] == [{"0": 4}]
+    else:
+        assert output.startswith("fetched 9 bytes, sent in 1 message\n")
+        assert output.endswith("error: rates: gone\n")

@@ -126,6 +126,18 @@ def test_failures_are_noted_and_become_rare_until_one_goes_well(world: World) ->
     assert (world.status(entry).failures, world.status(entry).result) == (0, "sent")
 
 
+def test_a_mistake_of_the_poller_is_told_and_does_not_come_again_at_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = world.add("a")
+    world.poller.outcomes = [ZeroDivisionError("secret")]
+    assert world.look() == ["a"]
+    assert "ZeroDivisionError" in caplog.text
+    assert (world.status(entry).result, world.status(entry).failures) == ("failed", 1)
+    assert "ZeroDivisionError" in world.status(entry).detail
+    assert (world.look(14), world.look(1)) == ([], ["a"])
+
+
 def test_more_to_fetch_is_fetched_at_once(world: World) -> None:
     world.add("a")
     world.poller.outcomes = [replace(SENT, has_more=True), PollWaitsError("not yet"), SENT]

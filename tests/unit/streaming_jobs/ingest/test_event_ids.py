@@ -46,9 +46,19 @@ def opened(bench: Bench, topic_id: str = TOPIC_ID, window_s: float = HOUR) -> Ev
     return EventIds.of_source(bench.folder / "index", bench.dataset_id, "default", topic_id=topic_id, window_s=window_s)
 
 
-def commit(bench: Bench, start: int, end: int, time: Timestamp | None = None) -> Multihash:
+def commit(bench: Bench, start: int, end: int, time: Timestamp | None = None, *, is_refused: bool = False) -> Multihash:
     """A block that covers positions."""
-    covered = KafkaOffsets(topic="t", topic_id=TOPIC_ID, start={0: start} if start else {}, next={0: end})
+    count = end - start
+    covered = KafkaOffsets(
+        topic="t",
+        topic_id=TOPIC_ID,
+        start={0: start} if start else {},
+        next={0: end},
+        messages=count,
+        records=count,
+        duplicates=0 if is_refused else count,
+        dead_letters=count if is_refused else 0,
+    )
     state = bench.chain.state()
     from odf_common.chain.state import next_block
     from odf_common.wire.encode import seal
@@ -167,3 +177,13 @@ def test_a_damaged_store_is_made_anew(bench: Bench) -> None:
 def test_one_message_has_the_same_key_as_many(headers: dict[str, Any]) -> None:
     found = event_keys(headers_of(messages(b"a", headers=headers))).get(0)
     assert found == event_key_of([(name, text.encode()) for name, text in headers.items()])
+
+
+def test_what_became_a_dead_letter_as_a_whole_took_no_id(bench: Bench) -> None:
+    topic = Topic("a", "a", "b")
+    commit(bench, 0, 1, is_refused=True)
+    taken = commit(bench, 1, 2)
+    commit(bench, 2, 3, is_refused=True)
+    with closing(opened(bench)) as ids:
+        ids.catch_up(bench.chain, "default", {0: 3}, topic.headers)
+        assert ids.first_of([key("a"), key("b")]) == [First(0, 1, taken), None]

@@ -10,14 +10,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from odf_common.errors import StoreUnavailableError
-from odf_common.ingest.messages import Unreadable
+from odf_common.ingest.messages import Problem, Unreadable
 from odf_common.kafka.topics import MAX_MESSAGE_SIZE
 from odf_common.messages.dead_letter import DEAD_LETTER_HEADER, DeadLetterNote
 from odf_common.timestamp import Timestamp
 from streaming_jobs.ingest import messenger as messenger_module
-from streaming_jobs.ingest.letters import Letter
+from streaming_jobs.ingest.letters import Letter, MessageLetters
 from streaming_jobs.ingest.messenger import BrokenProducerError, Messenger
-from tests.unit.streaming_jobs.ingest.builders import LONG_AGO, Bench
+from tests.unit.streaming_jobs.ingest.builders import LONG_AGO, Bench, messages
 
 
 class PlayedProducer:
@@ -133,3 +133,18 @@ def test_a_producer_that_is_broken_is_noticed(messenger: Messenger, producer: Pl
         bury(messenger, tmp_path, b"broken")
     with pytest.raises(BrokenProducerError):
         messenger.check()
+
+
+def test_notes_stay_small_whatever_headers_and_records_say(
+    messenger: Messenger, producer: PlayedProducer, tmp_path: Path
+) -> None:
+    """Or the broker would take neither the letter nor anything behind it, ever."""
+    long = b"\x01" * 3_000_000  # each of which takes six bytes in JSON
+    message = messages(b"{}", headers={"content-type": long, "odf-batch-id": long})
+    letters = MessageLetters(message, Problem("WrongMediaType", f"no format {long.decode()!r}"))
+    bench = Bench(tmp_path)
+    with pytest.raises(StoreUnavailableError):
+        messenger.bury(bench.dataset_id, bench.source(), letters, Timestamp.now(), is_closed=lambda: True)
+    ((_, note),) = producer.kept
+    assert len(note.to_json()) < 100_000
+    assert note.reason.startswith("no format")

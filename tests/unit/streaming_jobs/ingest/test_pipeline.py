@@ -68,3 +68,15 @@ def test_a_run_whose_commits_are_not_told_is_not_well(pipeline: DatasetPipeline)
     assert pipeline._failures == 3
     play(pipeline, PlayedRun())
     assert pipeline._failures == 0
+
+
+def test_a_disk_that_is_full_stops_one_dataset_for_a_while(
+    pipeline: DatasetPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: DatasetPipeline) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(DatasetPipeline, "_started_run", full)
+    pipeline.tick()
+    assert pipeline._run is None
+    assert pipeline._failures == 1

@@ -30,7 +30,7 @@ STEPS = (
         (b"<!DOCTYPE html><html>", "WrongMediaType", HTML),
         (b"\xef\xbb\xbf\n <HTML lang=en>", "WrongMediaType", HTML),
         (
-            gzip.compress(b"1,x"),
+            gzip.compress(b"1,x", mtime=0),
             "WrongMediaType",
             "the payload is packed with gzip: send it unpacked, or let a polling source unpack it",
         ),

@@ -146,8 +146,17 @@ def test_a_small_archive_that_becomes_large_is_refused(monkeypatch: pytest.Monke
 
 
 def test_what_is_no_archive_is_refused() -> None:
-    assert reason(parts("x")["cities.shp"]) == "the zip archive is damaged or cut off: File is not a zip file"
-    assert reason(packed(parts("x"))[:-30]).startswith("the zip archive is damaged or cut off")
+    assert reason(parts("x")["cities.shp"]) == "this is no zip archive: a directory is missing (140 bytes)"
+    assert reason(packed(parts("x"))[:-30]).startswith("the zip archive is cut off")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_that_the_library_unpacks_in_one_go_are_refused(method: int) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", method) as file:
+        for name, data in parts("x").items():
+            file.writestr(name, data)
+    assert reason(archive.getvalue()).endswith("is packed in a way that is not supported: pack it with deflate")
 
 
 def test_a_misfit_names_its_feature() -> None:
