@@ -20,6 +20,7 @@ from odf_common.metadata.sources import (
     MergeStrategy,
     MergeStrategyAppend,
     MergeStrategyLedger,
+    MergeStrategyUpsertStream,
     ReadStep,
     ReadStepCsv,
     ReadStepJson,
@@ -95,6 +96,36 @@ def test_read_steps(system: RunningSystem) -> None:
     assert sum(isinstance(each, SetDataSchema) for each in anything.events()) == 2
     for dataset in (lines, array, table, anything):
         dataset.verified()
+
+
+def test_any_cut_gives_the_same_rows(system: RunningSystem) -> None:
+    """What a batch is compared with does not depend on where the one before it ended."""
+    merges: tuple[MergeStrategy, ...] = (LEDGER, MergeStrategyUpsertStream(primary_key=("city",)))
+    cuts = (1, 7, 100)
+    datasets = {
+        (merge.kind, cut): system.add(f"cut.{merge.kind}.{cut}", a_source(merge=merge), batch_rows=cut)
+        for merge in merges
+        for cut in cuts
+    }
+    # Each city comes twice, far enough apart that no cut has both: then a batch replaces nothing within itself.
+    events = [
+        event(f"c{number % 100}", event_time=f"2020-01-01T00:{number // 60:02}:{number % 60:02}Z", population=number)
+        for number in range(200)
+    ]
+    for dataset in datasets.values():
+        dataset.publish(*events)
+    for dataset in datasets.values():
+        dataset.wait_until_read()
+        dataset.verified()
+    for merge in merges:
+        one, *others = ({rest_of(row) for row in datasets[merge.kind, cut].rows()} for cut in cuts)
+        assert len(one) == (100 if merge is LEDGER else 300)
+        assert all(other == one for other in others)
+
+
+def rest_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """A row without what says where and when it was written."""
+    return tuple(value for name, value in row.items() if name not in ("offset", "system_time"))
 
 
 BAD: dict[str, bytes | None] = {

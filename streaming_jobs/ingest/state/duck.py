@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odf_common.ingest.merge import aligned
+from odf_common.ingest.merge import SnapshotRefusedError, aligned
+from odf_common.ingest.messages import Code, Problem
 from streaming_jobs.ingest.state.changes import one_array
 from streaming_jobs.ingest.state.forms import key_form, value_form
 
@@ -27,7 +28,7 @@ Places = npt.NDArray[np.int64]
 
 @contextmanager
 def opened_duck(folder: Path, memory_mib: int = MEMORY_MIB) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that keeps to its memory and puts what does not fit into a folder."""
+    """A DuckDB that keeps to its memory, with a folder for what does not fit; SnapshotRefusedError where both are full."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory_mib}MiB",
         "temp_directory": str(folder),
@@ -35,8 +36,13 @@ def opened_duck(folder: Path, memory_mib: int = MEMORY_MIB) -> Iterator[duckdb.D
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    with duckdb.connect(":memory:", config=config) as duck:
-        yield duck
+    try:
+        with duckdb.connect(":memory:", config=config) as duck:
+            yield duck
+    except duckdb.OutOfMemoryException as error:
+        # Trying again would not help: with this state, the payload is too much for this machine.
+        reason = f"comparing the snapshot with the last state takes more than {memory_mib} MiB of memory or the disk"
+        raise SnapshotRefusedError(Problem(Code.TOO_LARGE, reason)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from odf_common.ingest.messages import Problem
 from odf_common.metadata.fragments import DatasetVocabulary
 from odf_common.metadata.sources import MergeStrategySnapshot
 from streaming_jobs.ingest.state import KeyedStates, Progress, SnapshotState
+from streaming_jobs.ingest.state.duck import opened_duck
 from streaming_jobs.ingest.state.row_file import RowFileWriter
 from streaming_jobs.ingest.state.snapshot_merge import merged_snapshot
 from tests.unit.streaming_jobs.ingest.state.datasets import TIME, Dataset, table
@@ -390,3 +391,15 @@ def test_little_memory_is_enough(tmp_path: Path) -> None:
     expected = merge(strategy, new, old, vocabulary=VOCABULARY)
     assert merged.rows.equals(expected.rows.cast(merged.rows.schema))
     assert merged.op.equals(expected.op)
+
+
+def test_a_snapshot_that_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(200_000), "value": [str(number) * 8 for number in range(200_000)]})
+
+    def compare() -> None:
+        with opened_duck(tmp_path, 1) as duck:
+            duck.register("rows", rows)
+            duck.execute("select * from rows a join rows b using (id) order by b.value").fetchall()
+
+    with pytest.raises(SnapshotRefusedError, match="takes more than 1 MiB of memory"):
+        compare()
