@@ -28,7 +28,7 @@ Places = npt.NDArray[np.int64]
 
 @contextmanager
 def opened_duck(folder: Path, memory_mib: int = MEMORY_MIB) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that keeps to its memory, with a folder for what does not fit; SnapshotRefusedError where both are full."""
+    """A DuckDB that keeps to its memory, and a folder for the rest; SnapshotRefusedError where both are full."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory_mib}MiB",
         "temp_directory": str(folder),
