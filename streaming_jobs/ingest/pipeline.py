@@ -147,6 +147,8 @@ class DatasetPipeline:
     def _start(self) -> None:
         try:
             self._run = self._started_run()
+        except ConnectionError:  # Spark's virtual machine is gone: only a new process gets another one
+            raise
         except (OdfError, OSError) as error:  # a full disk must not stop the others
             self._failed(f"could not start: {error}")
             return

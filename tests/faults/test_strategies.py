@@ -15,7 +15,7 @@ import pytest
 
 from odf_common.ingest.trial import Trial
 from odf_common.kafka.clients import producer
-from odf_common.messages.payload import BATCH_COUNT_HEADER, BATCH_ID_HEADER, BATCH_INDEX_HEADER
+from odf_common.messages.payload import BATCH_COUNT_HEADER, BATCH_ID_HEADER, BATCH_INDEX_HEADER, EVENT_ID_HEADER
 from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.sources import (
     MergeStrategy,
@@ -38,7 +38,7 @@ POINTS = [
     "job.before-dead-letters",
     "job.after-dead-letters:2",
     "job.after-slice",
-    "job.after-completion:5",
+    "job.before-ids:3",
 ]
 KEY = ("id",)
 STRATEGIES: dict[str, MergeStrategy] = {
@@ -76,7 +76,8 @@ def payload(number: int) -> bytes:
 
 def alone(number: int) -> dict[str, str | bytes | None]:
     """The headers of a payload in one piece: a batch of its own, so that no cut decides what it replaces in itself."""
-    return {BATCH_ID_HEADER: str(number), BATCH_INDEX_HEADER: "0", BATCH_COUNT_HEADER: "1"}
+    in_one_piece = {BATCH_ID_HEADER: str(number), BATCH_INDEX_HEADER: "0", BATCH_COUNT_HEADER: "1"}
+    return {**in_one_piece, EVENT_ID_HEADER: str(number)}
 
 
 def event_time(number: int) -> Timestamp:
