@@ -21,6 +21,9 @@ from odf_common.ingest.read.records import InvalidPayloadError, Reader, Records
 from odf_common.ingest.read.whole import WholeReader
 from odf_common.metadata.sources import ReadStep, ReadStepCsv, ReadStepGeoJson, ReadStepJson
 
+PART_SIZE = 32 << 20
+"""Bytes that the ingest job reads at once: while one part is merged and written the next is read."""
+
 CHUNK_SIZE = 16 << 20
 """Bytes; large enough that threads have work, small enough that several parts fit into memory."""
 
@@ -28,7 +31,7 @@ _JSON_SIZE = 4 << 20  # bytes; arrays are looked at as Python objects, which are
 _READ_SIZE = 256 << 10
 _BLANKS = b" \t\r\n"
 
-__all__ = ["CHUNK_SIZE", "InvalidPayloadError", "read_payload"]
+__all__ = ["CHUNK_SIZE", "PART_SIZE", "InvalidPayloadError", "read_payload"]
 
 
 def read_payload(

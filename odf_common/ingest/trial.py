@@ -23,8 +23,7 @@ from odf_common.ingest.errors import BadInputSchemaError, IncompatibleSchemaErro
 from odf_common.ingest.media_types import UnsupportedMediaTypeError, step_for
 from odf_common.ingest.merge import RefusedRowsError
 from odf_common.ingest.messages import KAFKA_TIME, MESSAGES, Code, Problem, Unreadable
-from odf_common.ingest.payload_file import read_payload
-from odf_common.ingest.payload_parts import PART_SIZE, merged_at_once
+from odf_common.ingest.payload_file import PART_SIZE, read_payload
 from odf_common.ingest.read.records import Records
 from odf_common.ingest.source import SourcePlan
 from odf_common.ingest.trial_dataset import TrialDataset
@@ -32,9 +31,6 @@ from odf_common.messages.payload import MAX_INLINE_SIZE
 from odf_common.metadata.events import AddPushSource
 from odf_common.metadata.sources import MergeStrategySnapshot, ReadStep
 from odf_common.timestamp import Timestamp
-
-_BATCH_BYTES = 64 << 20
-"""What a batch of a source has at most where nobody set it otherwise."""
 
 Read = Callable[[SourcePlan], Iterable[Records]]
 NumberOf = Callable[[Unreadable], int | None]
@@ -160,7 +156,7 @@ class Trial:
         file.seek(0)
         parts = read_payload(plan.reader_of(step), step, file, message, chunk_size=PART_SIZE)
         is_whole = plan.has_preprocess or isinstance(plan.source.merge, MergeStrategySnapshot)
-        return _together(parts) if is_whole else merged_at_once(plan, parts, batch_bytes=_BATCH_BYTES)
+        return _together(parts) if is_whole else parts
 
     def _take_messages(
         self, step: ReadStep, messages: pa.Table, system_time: Timestamp, taken: Taken, number: NumberOf

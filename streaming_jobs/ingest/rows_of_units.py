@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from odf_common.ingest.batch import Batch, ReadRows, batch_of, complete, read_rows
 from odf_common.ingest.merge import Merged
-from odf_common.ingest.payload_parts import PART_SIZE, merged_at_once
+from odf_common.ingest.payload_file import PART_SIZE
 from odf_common.metadata.sources import MergeStrategySnapshot
 from streaming_jobs.ingest.draft import Counts
 from streaming_jobs.ingest.letters import Letter, letters_of_records
@@ -127,7 +127,7 @@ class RowMaker:
                 parts = together(parts)
             yield from self._of_snapshot(draft, state, parts, watermark, time)
             return
-        for records in merged_at_once(plan, parts, batch_bytes=draft.source.binding.settings.batch_bytes):
+        for records in parts:
             yield self._made(draft, records, watermark)
 
     def _made(self, draft: Draft, records: Records, watermark: Timestamp | None, *, messages: int = 0) -> Batch:
