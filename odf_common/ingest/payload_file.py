@@ -22,20 +22,17 @@ from odf_common.ingest.read.whole import WholeReader
 from odf_common.metadata.sources import ReadStep, ReadStepCsv, ReadStepGeoJson, ReadStepJson
 
 PART_SIZE = 32 << 20
-"""Bytes that the ingest job reads at once: while one part is merged and written the next is read."""
-
-CHUNK_SIZE = 16 << 20
-"""Bytes; large enough that threads have work, small enough that several parts fit into memory."""
+"""Bytes that are read at once; large enough that threads have work, small enough that several parts fit into memory."""
 
 _JSON_SIZE = 4 << 20  # bytes; arrays are looked at as Python objects, which are large
 _READ_SIZE = 256 << 10
 _BLANKS = b" \t\r\n"
 
-__all__ = ["CHUNK_SIZE", "PART_SIZE", "InvalidPayloadError", "read_payload"]
+__all__ = ["PART_SIZE", "InvalidPayloadError", "read_payload"]
 
 
 def read_payload(
-    reader: Reader, step: ReadStep, file: BinaryIO, message: pa.Table, *, chunk_size: int = CHUNK_SIZE
+    reader: Reader, step: ReadStep, file: BinaryIO, message: pa.Table, *, chunk_size: int = PART_SIZE
 ) -> Iterator[Records]:
     """The records of a payload, in parts; none if it is empty and nothing tells its columns.
 

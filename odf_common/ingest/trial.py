@@ -23,7 +23,7 @@ from odf_common.ingest.errors import BadInputSchemaError, IncompatibleSchemaErro
 from odf_common.ingest.media_types import UnsupportedMediaTypeError, step_for
 from odf_common.ingest.merge import RefusedRowsError
 from odf_common.ingest.messages import KAFKA_TIME, MESSAGES, Code, Problem, Unreadable
-from odf_common.ingest.payload_file import PART_SIZE, read_payload
+from odf_common.ingest.payload_file import read_payload
 from odf_common.ingest.read.records import Records
 from odf_common.ingest.source import SourcePlan
 from odf_common.ingest.trial_dataset import TrialDataset
@@ -154,7 +154,7 @@ class Trial:
     def _parts(self, plan: SourcePlan, step: ReadStep, file: BinaryIO, message: pa.Table) -> Iterable[Records]:
         """The records of a payload that is too large for messages, as the ingest job makes batches of them."""
         file.seek(0)
-        parts = read_payload(plan.reader_of(step), step, file, message, chunk_size=PART_SIZE)
+        parts = read_payload(plan.reader_of(step), step, file, message)
         is_whole = plan.has_preprocess or isinstance(plan.source.merge, MergeStrategySnapshot)
         return _together(parts) if is_whole else parts
 
